@@ -1,0 +1,1 @@
+"""The `motamot` command: one file per subcommand."""

@@ -1,0 +1,116 @@
+"""Every error motamot raises: one root, a handful of classes, each saying whose fault it was.
+
+A message gives what was expected, what came, where, and the way out. `code` is the word a program may
+compare; `detail` is what a provider or the system said: for the operator alone, never for a visitor.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "Conflict",
+    "InvalidRequest",
+    "LimitExceeded",
+    "MotamotError",
+    "NotFound",
+    "ProtocolViolation",
+    "ScriptError",
+    "SettingsError",
+    "StoreError",
+    "UpstreamError",
+]
+
+
+class MotamotError(Exception):
+    """The root of all errors of this package."""
+
+    code = "error"
+
+    def __init__(self, message: str, *, detail: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+
+
+class LimitExceeded(MotamotError):
+    """A limit of ours was passed; `limit` is its name in docs/limits.md, `maximum` its value in `unit`."""
+
+    code = "limit"
+
+    def __init__(self, message: str, *, limit: str, maximum: float, unit: str = "bytes") -> None:
+        super().__init__(message)
+        self.limit = limit
+        self.maximum = maximum
+        self.unit = unit
+
+
+class InvalidRequest(MotamotError):
+    """The caller sent something we do not take: `field` names the place, `limit` the bound if there is one."""
+
+    code = "invalid_request"
+
+    def __init__(self, message: str, *, field: str | None = None, limit: int | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+        self.limit = limit
+
+
+class NotFound(MotamotError):
+    """There is no such thing, or it is not yours: strangers are not told which."""
+
+    code = "not_found"
+
+
+class Conflict(MotamotError):
+    """The same key was used for another request."""
+
+    code = "conflict"
+
+
+class ProtocolViolation(MotamotError):
+    """A peer's bytes break the protocol they claim to speak."""
+
+    code = "protocol"
+
+
+class UpstreamError(MotamotError):
+    """The model could not be asked. `message` is for the visitor, `detail` is what the provider said.
+
+    code:        `upstream_error`, `upstream_cut` or `timeout`.
+    status:      the HTTP status the model's server gave, or None when none came.
+    safe_to_retry: the model surely did not start, so that asking again cannot pay twice.
+    retry_after: seconds the server asked us to wait, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "upstream_error",
+        detail: str | None = None,
+        status: int | None = None,
+        safe_to_retry: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, detail=detail)
+        self.code = code
+        self.status = status
+        self.safe_to_retry = safe_to_retry
+        self.retry_after = retry_after
+
+
+class SettingsError(MotamotError):
+    """A setting is wrong: the message names the file, the line and the key where there are any."""
+
+    code = "settings"
+
+
+class ScriptError(MotamotError):
+    """A scripted model's script is wrong: the message names the file and the place in it."""
+
+    code = "script"
+
+
+class StoreError(MotamotError):
+    """The store cannot be used: locked, read-only, full, or written by a newer program."""
+
+    code = "store"

@@ -1,0 +1,1 @@
+"""The running exchange: one user message and everything done to answer it."""

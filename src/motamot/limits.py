@@ -1,0 +1,62 @@
+"""Every bound on what a stranger, a model or a tool can make us hold or wait for.
+
+Sizes are bytes of UTF-8 (kB = 1000), times are seconds. docs/limits.md is made from this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Limits"]
+
+
+def _limit(default: float, unit: str, why: str) -> float:
+    return field(default=default, metadata={"unit": unit, "why": why})
+
+
+def _count(default: int, unit: str, why: str) -> int:
+    return field(default=default, metadata={"unit": unit, "why": why})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The limits of one assistant. Raise or lower any of them: `Limits(tool_seconds=5)`."""
+
+    connect_seconds: float = _limit(
+        10, "s", "a model's server that does not take a connection by then is down"
+    )
+    first_delta_seconds: float = _limit(60, "s", "a long prompt on a small machine takes most of a minute")
+    silence_seconds: float = _limit(60, "s", "reasoning counts as a delta, comments as life")
+    exchange_seconds: float = _limit(600, "s", "an answer nobody waits for any more")
+    answer_timeout: float | None = field(
+        default=None,
+        metadata={"unit": "s", "why": "a whole answer's own time limit, none until set"},
+    )
+    usage_grace_seconds: float = _limit(2, "s", "the usage chunk follows the finish reason at once or never")
+    retry_wait_seconds: float = _limit(
+        5, "s", "Retry-After is honoured up to this in all, a visitor waits no longer"
+    )
+    attempts: int = _count(3, "attempts", "each attempt is a ledger row")
+    tool_seconds: float = _limit(30, "s", "a tool that hangs becomes a result that says so")
+    tool_result_bytes: int = _count(256_000, "bytes", "a tool's result is paid for as prompt tokens")
+    tool_calls_per_turn: int = _count(32, "calls", "a turn that asks for more is broken")
+    max_turns: int = _count(8, "turns", "a model that calls tools for ever stops paying here")
+    max_tokens: int = _count(
+        2_000, "tokens", "always sent: without it a small model can loop until its context is full"
+    )
+    message_bytes: int = _count(32_000, "bytes", "one question")
+    key_bytes: int = _count(200, "bytes", "a key names an exchange, it holds no content")
+    history_tokens: int = _count(8_000, "tokens", "older exchanges are left out whole, never cut")
+    event_bytes: int = _count(1 << 20, "bytes", "one event of the model's stream")
+    answer_bytes: int = _count(4 << 20, "bytes", "one answer")
+    answer_events: int = _count(100_000, "events", "one answer")
+    live_bytes: int = _count(256 << 20, "bytes", "answers held in memory by all running exchanges; full: 503")
+    exchanges_running: int = _count(1_000, "exchanges", "under way in one process; full: 503")
+    exchanges_per_visitor: int = _count(4, "exchanges", "under way for one visitor")
+    resume_seconds: float = _limit(15, "s", "how long an exchange runs on without its reader (resume_window)")
+    replay_seconds: float = _limit(600, "s", "how long an ended exchange can be read again from memory")
+    stop_memory_seconds: float = _limit(30, "s", "a stop that comes before its begin is remembered so long")
+    lease_seconds: float = _limit(15, "s", "an owner that has not renewed its lease by then is dead")
+    shutdown_seconds: float = _limit(5, "s", "running exchanges are ended and booked within this time")
+    stop_seconds: float = _limit(0.1, "s", "from a stop to the upstream connection closed")
+    checkpoint_seconds: float = _limit(1, "s", "a killed process loses at most so much shown text")

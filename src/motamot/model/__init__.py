@@ -1,0 +1,1 @@
+"""One streaming completion of a model, put together from its fragments."""

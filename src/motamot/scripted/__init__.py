@@ -1,0 +1,1 @@
+"""The scripted model: a model server that plays scripts, for tests and examinations."""
