@@ -22,9 +22,7 @@ def _count(default: int, unit: str, why: str) -> int:
 class Limits:
     """The limits of one assistant. Raise or lower any of them: `Limits(tool_seconds=5)`."""
 
-    connect_seconds: float = _limit(
-        10, "s", "a model's server that does not take a connection by then is down"
-    )
+    connect_seconds: float = _limit(10, "s", "a model's server that does not take a connection by then is down")
     first_delta_seconds: float = _limit(60, "s", "a long prompt on a small machine takes most of a minute")
     silence_seconds: float = _limit(60, "s", "reasoning counts as a delta, comments as life")
     exchange_seconds: float = _limit(600, "s", "an answer nobody waits for any more")
@@ -33,9 +31,7 @@ class Limits:
         metadata={"unit": "s", "why": "a whole answer's own time limit, none until set"},
     )
     usage_grace_seconds: float = _limit(2, "s", "the usage chunk follows the finish reason at once or never")
-    retry_wait_seconds: float = _limit(
-        5, "s", "Retry-After is honoured up to this in all, a visitor waits no longer"
-    )
+    retry_wait_seconds: float = _limit(5, "s", "Retry-After is honoured up to this in all, a visitor waits no longer")
     attempts: int = _count(3, "attempts", "each attempt is a ledger row")
     tool_seconds: float = _limit(30, "s", "a tool that hangs becomes a result that says so")
     tool_result_bytes: int = _count(256_000, "bytes", "a tool's result is paid for as prompt tokens")
