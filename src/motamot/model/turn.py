@@ -68,6 +68,8 @@ class TurnRequest:
 
     tool_choice: `auto`, `none`, `required`, or None to say nothing.
     extra:       further fields of the request body (temperature, …), as the assistant's settings give them.
+    headers:     further request headers: an HTTP model sends them as they are (the completion's id, to find it
+                 again in a provider's log: `X-Client-Request-Id`).
     """
 
     messages: Sequence[Message]
@@ -75,6 +77,7 @@ class TurnRequest:
     tools: Sequence[ToolSpec] = ()
     tool_choice: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,6 +109,8 @@ class ExchangeEnded:
     """How an exchange ended. generated: all text the model made; shown: what the transcript shows of it.
 
     sent, seen: event numbers; seen is None where the client never said. events: how many there were.
+    boundaries: as in `Checkpoint`, those since the last one: a client that comes back after a restart of ours
+                says an event number, and gets the text behind it.
     """
 
     id: str
@@ -124,6 +126,7 @@ class ExchangeEnded:
     message: str | None = None
     detail: str | None = None
     marks: tuple[str, ...] = ()
+    boundaries: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +155,7 @@ class ExchangeRow:
     seen: int | None
     replaces: str | None
     marks: tuple[str, ...]
+    boundaries: tuple[tuple[int, int], ...] = ()  # all of them, in order; empty where a list of rows was asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
