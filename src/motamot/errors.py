@@ -10,6 +10,7 @@ __all__ = [
     "Conflict",
     "InvalidRequest",
     "LimitExceeded",
+    "ModelUnavailable",
     "MotamotError",
     "NotFound",
     "ProtocolViolation",
@@ -96,6 +97,21 @@ class UpstreamError(MotamotError):
         self.status = status
         self.safe_to_retry = safe_to_retry
         self.retry_after = retry_after
+
+
+class ModelUnavailable(MotamotError):
+    """There is no model to ask: none was found, or the embedded one cannot be fetched or started.
+
+    reason: `unreachable` (the place it comes from), `refused` (the user said no, or could not be asked),
+            `disk` (full or not writable), `damaged` (not the pinned file), `missing` (a part to install, a file
+            that is not there), `start` (its server did not come up), `none` (no source of answers at all).
+    """
+
+    code = "model_unavailable"
+
+    def __init__(self, message: str, *, reason: str, detail: str | None = None) -> None:
+        super().__init__(message, detail=detail)
+        self.reason = reason
 
 
 class SettingsError(MotamotError):
