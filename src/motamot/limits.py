@@ -42,6 +42,7 @@ class Limits:
     )
     message_bytes: int = _count(32_000, "bytes", "one question")
     key_bytes: int = _count(200, "bytes", "a key names an exchange, it holds no content")
+    json_depth: int = _count(64, "levels", "a request nested deeper is an attack; the deepest tool schemas hold a dozen")
     history_tokens: int = _count(8_000, "tokens", "older exchanges are left out whole, never cut")
     event_bytes: int = _count(1 << 20, "bytes", "one event of the model's stream")
     answer_bytes: int = _count(4 << 20, "bytes", "one answer")
