@@ -1,0 +1,232 @@
+"""What a model's interface is to the scripted model: how it is asked, and how the steps of a turn are rendered.
+
+A dialect is one object with a path, a reader of requests, a writer of streams and a writer of whole answers. The
+server knows nothing else about it: a further interface is a further entry in the server's table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from motamot.scripted import bounds
+from motamot.scripted.steps import (
+    Call,
+    Calls,
+    Close,
+    ExpectCancel,
+    Fail,
+    Finish,
+    Gate,
+    Head,
+    How,
+    Repeat,
+    ReportUsage,
+    Say,
+    Send,
+    SendRepeat,
+    Step,
+    Think,
+    Turn,
+    Wait,
+)
+
+__all__ = ["Asked", "BadRequest", "Dialect", "Op", "StreamWriter", "Whole", "play_stream", "play_whole"]
+
+Op = bytes | Head | Wait | Gate | Close
+"""What the server does next: write these bytes at once, set the head, wait, wait at a gate, or close."""
+
+
+class BadRequest(Exception):
+    """A request that the dialect refuses. param: the field it is about."""
+
+    def __init__(self, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A completion request as a script sees it.
+
+    question: text of the last user message. round: how many times tool results have followed it.
+    prompt:   tokens of the request, counted as its words.
+    """
+
+    model: str
+    stream: bool
+    include_usage: bool
+    question: str
+    round: int
+    prompt: int
+
+
+@dataclass(slots=True)
+class Whole:
+    """An answer in one piece, gathered from the steps of a turn."""
+
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    reasoning_name: str = "reasoning_content"
+    calls: list[Call] = field(default_factory=list)
+    finish: Finish | None = None
+    completion: int = 0
+
+
+class StreamWriter(Protocol):
+    """Renders the steps of one streamed answer, in order."""
+
+    def say(self, step: Say) -> Iterator[Op]: ...
+    def think(self, step: Think) -> Iterator[Op]: ...
+    def call(self, calls: tuple[Call, ...]) -> Iterator[Op]: ...
+    def finish(self, step: Finish) -> Iterator[Op]: ...
+    def fail(self, step: Fail) -> Iterator[Op]:
+        """The error once bytes of the stream have left."""
+        ...
+
+
+class Dialect(Protocol):
+    """One model interface."""
+
+    name: str
+    path: str  # below the base URL, with and without /v1
+
+    def read(self, body: Any) -> Asked:
+        """Raises BadRequest."""
+        ...
+
+    def writer(self, asked: Asked, turn: Turn, number: int) -> StreamWriter: ...
+    def whole(self, answer: Whole, asked: Asked, turn: Turn, number: int) -> bytes: ...
+    def error(self, message: str, *, kind: str, code: str | None = None, param: str | None = None) -> bytes: ...
+
+
+def play_stream(turn: Turn, dialect: Dialect, asked: Asked, number: int) -> Iterator[Op]:
+    """The ops of a streamed turn. The last one is a `Close`."""
+    player = _Stream(dialect, dialect.writer(asked, turn, number))
+    yield from player.steps(turn.steps)
+    if turn.semantic and not turn.ends_itself:
+        yield from player.one(Finish("tool_calls" if turn.calls else "stop"))
+    yield Close(How.CLEAN)
+
+
+class _Stream:
+    def __init__(self, dialect: Dialect, writer: StreamWriter) -> None:
+        self._dialect = dialect
+        self._writer = writer
+        self._sent = False
+
+    def steps(self, steps: tuple[Step, ...]) -> Iterator[Op]:
+        for step in steps:
+            for op in self.one(step):
+                if not self._sent and isinstance(op, bytes) and op:
+                    self._sent = True
+                yield op
+                if isinstance(op, Close):
+                    return
+
+    def one(self, step: Step) -> Iterator[Op]:
+        match step:
+            case Send(data):
+                yield data
+            case SendRepeat():
+                yield from blocks(step)
+            case Repeat(times, steps):
+                for _ in range(times):
+                    yield from self.steps(steps)
+            case Head() | Wait() | Gate() | Close():
+                yield step
+            case Say():
+                yield from self._writer.say(step)
+            case Think():
+                yield from self._writer.think(step)
+            case Call():
+                yield from self._writer.call((step,))
+            case Calls(calls):
+                yield from self._writer.call(calls)
+            case Finish():
+                yield from self._writer.finish(step)
+            case Fail():
+                yield from self._writer.fail(step) if self._sent else refusal(step, self._dialect)
+                yield Close(How.CLEAN)
+            case ReportUsage() | ExpectCancel():
+                pass
+
+
+def refusal(step: Fail, dialect: Dialect) -> Iterator[Op]:
+    """An error with its status, while the head has not left."""
+    yield Head(step.status, (("content-type", "application/json"), *step.headers))
+    yield dialect.error(step.message, kind=step.type, code=step.code)
+
+
+def blocks(step: SendRepeat) -> Iterator[bytes]:
+    per_block = max(1, bounds.BLOCK_BYTES // max(1, len(step.data)))
+    block = step.data * min(per_block, step.times)
+    for _ in range(step.times // per_block):
+        yield block
+    if rest := step.times % per_block:
+        yield step.data * rest
+
+
+def play_whole(turn: Turn, dialect: Dialect, asked: Asked, number: int) -> Iterator[Op]:
+    """The ops of a turn asked for in one piece: its waits, then one JSON body. The last one is a `Close`."""
+    answer = Whole()
+    head: Head | None = None
+    for step in _unrolled(turn.steps):
+        match step:
+            case Wait() | Gate():
+                yield step
+            case Head():
+                head = step
+            case Say(pieces, pace):
+                yield from _paced(pieces, pace)
+                answer.text += pieces
+                answer.completion += len(pieces)
+            case Think(pieces, pace, name):
+                yield from _paced(pieces, pace)
+                answer.reasoning += pieces
+                answer.reasoning_name = name
+                answer.completion += len(pieces)
+            case Call():
+                yield from _paced(step.pieces, step.pace)
+                answer.calls.append(step)
+                answer.completion += 1 + len(step.pieces)
+            case Calls(calls):
+                for call in calls:
+                    yield from _paced(call.pieces, call.pace)
+                answer.calls += calls
+                answer.completion += sum(1 + len(call.pieces) for call in calls)
+            case Finish(_, _, with_text):
+                answer.text.append(with_text)
+                answer.finish = step
+            case Fail():
+                yield from refusal(step, dialect)
+                yield Close(How.CLEAN)
+                return
+            case Close(How.CLEAN):
+                break
+            case Close():
+                yield step
+                return
+            case _:
+                pass
+    if answer.finish is None:
+        answer.finish = Finish("tool_calls" if answer.calls else "stop")
+    yield Head(head.status if head else 200, (("content-type", "application/json"), *(head.headers if head else ())))
+    yield dialect.whole(answer, asked, turn, number)
+    yield Close(How.CLEAN)
+
+
+def _unrolled(steps: tuple[Step, ...]) -> Iterator[Step]:
+    for step in steps:
+        if isinstance(step, Repeat):
+            for _ in range(step.times):
+                yield from _unrolled(step.steps)
+        else:
+            yield step
+
+
+def _paced(pieces: tuple[str, ...], pace: float) -> Iterator[Op]:
+    if pace and len(pieces) > 1:
+        yield Wait(pace * (len(pieces) - 1))
