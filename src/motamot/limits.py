@@ -63,3 +63,4 @@ class Limits:
     shutdown_seconds: float = _limit(5, "s", "running exchanges are ended and booked within this time")
     stop_seconds: float = _limit(0.1, "s", "from a stop to the upstream connection closed")
     checkpoint_seconds: float = _limit(1, "s", "a killed process loses at most so much shown text")
+    store_seconds: float = _limit(5, "s", "a question that cannot be booked by then is refused: nothing runs unbooked")
