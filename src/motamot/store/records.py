@@ -68,6 +68,8 @@ class CompletionClosed:
              a completion that asked for tools is `complete`.
     code:    of a failure, else None. detail: the provider's own words, for the operator.
     cost:    in `currency`, or None where no price is known.
+    completion_bytes: UTF-8 bytes of all that was generated (text, reasoning, tool calls), 0 if not counted:
+             estimates are calibrated by it.
     """
 
     id: str
@@ -82,6 +84,7 @@ class CompletionClosed:
     model_reported: str = ""
     cost: float | None = None
     currency: str = "USD"
+    completion_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

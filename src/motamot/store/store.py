@@ -1,0 +1,306 @@
+"""The store: what the rest of the house books with, and reads."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import DBAPIError
+
+from motamot.answer import Source
+from motamot.errors import StoreError
+from motamot.limits import Limits
+from motamot.store import reading
+from motamot.store.booking import forget
+from motamot.store.database import Database, explain
+from motamot.store.estimates import Estimates, Estimator
+from motamot.store.owners import myself
+from motamot.store.prices import PriceBook
+from motamot.store.reading import Spent
+from motamot.store.records import (
+    Begun,
+    Checkpoint,
+    CompletionClosed,
+    CompletionOpened,
+    CompletionRow,
+    ConversationRow,
+    ExchangeBegun,
+    ExchangeEnded,
+    ExchangeRow,
+)
+from motamot.store.schema import conversations
+from motamot.store.writer import Job, Writer
+
+__all__ = ["Store"]
+
+READERS = 3  # threads, each with a connection that cannot write
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Store:
+    """Conversations, transcripts and the ledger in one SQLite file. Made by `open`.
+
+    Order       What one thread hands over is written in that order, begin before open before close before end.
+    Durability  `begin` and `open_completion` return when it is written; `close_completion`, `checkpoint` and `end`
+                return at once and are written within milliseconds, at the latest by `flush` or `close`. What is
+                written survives the death of the process (kill -9). It may not survive a power cut: WAL with
+                synchronous=NORMAL can then lose the last moments, never the file.
+    Atomicity   What is written together is there together or not at all: a checkpoint's text and boundaries, the
+                two rows of `begin_with_completion`. Each row is closed once: the first close stands, whoever made
+                it; a later one changes nothing.
+    A crash     loses hand-overs of the last milliseconds. Their rows are open then, and whoever opens the store next
+                (or has it open) closes them as `interrupted`, with the tokens the last checkpoint knew as an estimate.
+    Failure     While nothing can be written (disk full, locked, read-only), hand-overs are kept in memory and tried
+                again until they are written; `begin` and `open_completion` raise `StoreError` after
+                `limits.store_seconds`, and at once when it has lasted that long already. If either raises, also by
+                cancellation, nothing of it stays in the books.
+
+    Usable from any number of event loops and threads of one process; not across a fork.
+    """
+
+    def __init__(self, database: Database, writer: Writer, *, limits: Limits, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._writer = writer
+        self._limits = limits
+        self._clock = clock
+        self._estimates = Estimates()
+        self._models: dict[str, str] = {}  # of open completions, to learn from what is reported of them
+        self._engine = database.reading()
+        self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="motamot-store-reader")
+        self._local = threading.local()
+        self._connections: list[Connection] = []
+        self._finalizer = weakref.finalize(self, _abandon, writer, limits.shutdown_seconds)
+
+    @classmethod
+    def open(
+        cls,
+        url: str | Path,
+        *,
+        limits: Limits = Limits(),
+        clock: Callable[[], float] = time.time,
+        prices: PriceBook | None = None,
+    ) -> Store:
+        """Open the store, making or migrating it where needed, and close what dead owners left open.
+
+        url:    `sqlite:///relative.db`, `sqlite:////absolute.db`, a path, or ":memory:" for one that goes with `close`.
+        clock:  seconds since the epoch.
+        prices: for what is closed here after a crash; None: the table's.
+        Raises: StoreError with a sentence: locked, read-only, not a database, newer than the program, folder missing
+                or not writable, disk full.
+        """
+        database = Database(url)
+        try:
+            database.prepare(limits.store_seconds)
+            writer = Writer(database, myself(), limits=limits, clock=clock, price=(prices or PriceBook()).cost)
+            writer.start()
+        except BaseException:
+            database.remove_temporary()
+            raise
+        store = cls(database, writer, limits=limits, clock=clock)
+        store._remember_reports()
+        return store
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return self._database.path
+
+    # Booking
+
+    async def begin(self, begun: ExchangeBegun) -> Begun:
+        """Book a question before anything is done for it; its conversation is made if it is new.
+
+        Returns: `Begun()`, or the existing exchange where this visitor's key already names the same question.
+                 Of two at the same moment, also in two processes, one is new and the other is told of it.
+        Raises:  Conflict (the key names another question), NotFound (the conversation is somebody else's, another
+                 assistant's, or deleted), StoreError (it could not be written in time).
+        """
+        return cast(Begun, await self._ask(Job(records=(begun,))))
+
+    async def begin_with_completion(self, begun: ExchangeBegun, opened: CompletionOpened) -> Begun:
+        """`begin` and, if the exchange is new, `open_completion`, in one transaction."""
+        answer = cast(Begun, await self._ask(Job(records=(begun, opened))))
+        if answer.existing is None:
+            self._models[opened.id] = opened.model
+        return answer
+
+    async def open_completion(self, opened: CompletionOpened) -> None:
+        """Book an upstream request that is about to leave. Only once this has returned may it leave.
+
+        Raises: StoreError: it could not be written in time, or the exchange is not open here any more (it ended, or
+                this process was taken for dead).
+        """
+        await self._ask(Job(records=(opened,)))
+        self._models[opened.id] = opened.model
+
+    def close_completion(self, closed: CompletionClosed) -> None:
+        """Hand over what became of an upstream request. The first close of a completion stands."""
+        self._writer.submit(Job(records=(closed,)))
+        model = self._models.pop(closed.id, None)
+        usage = closed.usage
+        # Reasoning that is paid for and not sent would make every text look dearer than it is.
+        if model is not None and usage.source is Source.REPORTED and not usage.reasoning_tokens:
+            self._estimates.learn(model, [(usage.completion_tokens, closed.completion_bytes)])
+
+    def checkpoint(self, checkpoints: Sequence[Checkpoint]) -> None:
+        """Hand over the state of running exchanges. What has ended meanwhile stays as it is."""
+        for checkpoint in checkpoints:
+            self._writer.submit(Job(records=(checkpoint,)))
+
+    def end(self, ended: ExchangeEnded) -> None:
+        """Hand over how an exchange ended. The first end of an exchange stands."""
+        self._writer.submit(Job(records=(ended,)))
+
+    async def flush(self) -> None:
+        """Wait until everything handed over so far is written. Raises StoreError if it is not in time."""
+        await self._ask(Job(call=_nothing))
+
+    async def delete_conversation(self, conversation: str, visitor: str) -> bool:
+        """Remove a conversation's text for good, also what a running exchange of it will still say.
+
+        Token rows, times and outcomes stay. Returns: False where it is not this visitor's, or already deleted.
+        """
+
+        def delete(connection: Connection) -> bool:
+            found = connection.execute(
+                select(conversations.c.id).where(
+                    conversations.c.id == conversation,
+                    conversations.c.visitor == visitor,
+                    conversations.c.deleted_at.is_(None),
+                )
+            ).first()
+            if found is None:
+                return False
+            forget(connection, conversation, self._clock())
+            return True
+
+        return bool(await self._ask(Job(call=delete)))
+
+    async def sweep(self) -> int:
+        """Close what dead owners left open, now. Runs by itself at `open` and every second. Returns: rows closed."""
+        return await asyncio.get_running_loop().run_in_executor(None, self._writer.sweep)
+
+    # Reading. What this process handed over before is written first, so that it is seen.
+
+    async def exchange(self, exchange: str) -> ExchangeRow | None:
+        """One exchange, with its boundaries."""
+        return await self._read(reading.exchange_by_id, exchange)
+
+    async def exchange_by_key(self, visitor: str, key: str) -> ExchangeRow | None:
+        """The exchange that this visitor's key names, with its boundaries."""
+        return await self._read(reading.exchange_by_key, visitor, key)
+
+    async def history(self, conversation: str, visitor: str, *, limit: int = 200) -> list[ExchangeRow]:
+        """The latest `limit` exchanges of this visitor's conversation, oldest first; none where it is not theirs."""
+        return await self._read(reading.history_of, conversation, visitor, limit)
+
+    async def conversation(self, conversation: str) -> ConversationRow | None:
+        """One conversation, also a deleted one."""
+        return await self._read(reading.conversation_by_id, conversation)
+
+    async def completions(
+        self, *, exchange: str | None = None, open_only: bool = False, since: float | None = None, limit: int = 1000
+    ) -> list[CompletionRow]:
+        """The latest `limit` completions that fit, oldest first. since: opened at or after this time."""
+        return await self._read(
+            reading.completions_where, exchange=exchange, open_only=open_only, since=since, limit=limit
+        )
+
+    async def spent(self, assistant: str | None, since: float) -> Spent:
+        """What an assistant (None: all of them) has spent in completions opened at or after `since`."""
+        return await self._read(reading.spent_by, assistant, since)
+
+    def estimate(self, model: str) -> Estimator:
+        """Tokens of a text for this model: `estimate(model)(text)`; learnt from its reports, else a rule of thumb."""
+        return self._estimates.of(model)
+
+    # The end
+
+    async def close(self) -> None:
+        """Write everything, close what is still open here as `interrupted`, and let go of the file. Idempotent.
+
+        Raises: StoreError if something could not be written within `limits.shutdown_seconds`.
+        """
+        await asyncio.get_running_loop().run_in_executor(None, self.close_sync)
+
+    def close_sync(self) -> None:
+        """`close`, for where no event loop runs."""
+        self._finalizer.detach()
+        try:
+            self._writer.close(self._limits.shutdown_seconds)
+        finally:
+            self._threads.shutdown(wait=True)
+            for connection in self._connections:
+                connection.close()
+            self._connections.clear()
+            self._database.remove_temporary()
+
+    # Inside
+
+    async def _ask(self, job: Job) -> object:
+        writer = self._writer
+        if (failing := writer.failing) is not None:
+            raise failing
+        loop = asyncio.get_running_loop()
+        job.loop, job.future = loop, loop.create_future()
+        writer.submit(job)
+        timer = loop.call_later(self._limits.store_seconds, _expire, writer, job)
+        try:
+            return await job.future
+        except BaseException:
+            writer.withdraw(job)
+            raise
+        finally:
+            timer.cancel()
+
+    async def _read(self, query: Callable[P, T], *given: Any, **named: Any) -> T:
+        if self._writer.behind:
+            await self.flush()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: self._query(query, *given, **named))
+
+    def _query(self, query: Callable[..., T], *given: Any, **named: Any) -> T:
+        connection: Connection | None = getattr(self._local, "connection", None)
+        try:
+            if connection is None:
+                connection = self._local.connection = self._engine.connect()
+                self._connections.append(connection)
+            with connection.begin():
+                return query(connection, *given, **named)
+        except (DBAPIError, sqlite3.Error) as error:
+            if connection is not None:
+                connection.invalidate()
+            raise explain(error, self._database.path) from error
+
+    def _remember_reports(self) -> None:
+        for model, pairs in self._query(reading.reports).items():
+            self._estimates.learn(model, pairs)
+
+
+def _nothing(_connection: Connection) -> None:
+    """Everything before it is written when it is its turn."""
+
+
+def _expire(writer: Writer, job: Job) -> None:
+    assert job.future is not None
+    if not job.future.done():
+        error = writer.error
+        why = error.message if error else "the disk takes too long"
+        job.future.set_exception(
+            StoreError(f"this could not be booked in time: {why}", detail=error.detail if error else None)
+        )
+
+
+def _abandon(writer: Writer, wait: float) -> None:
+    """A store that nobody closed: still written in full, when it is collected or the interpreter ends."""
+    writer.close(wait)
