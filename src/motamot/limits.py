@@ -23,6 +23,7 @@ class Limits:
     """The limits of one assistant. Raise or lower any of them: `Limits(tool_seconds=5)`."""
 
     connect_seconds: float = _limit(10, "s", "a model's server that does not take a connection by then is down")
+    local_start_seconds: float = _limit(120, "s", "loading the embedded model takes 2 to 8 s; a slow disk, a minute")
     first_delta_seconds: float = _limit(60, "s", "a long prompt on a small machine takes most of a minute")
     silence_seconds: float = _limit(60, "s", "reasoning counts as a delta, comments as life")
     exchange_seconds: float = _limit(600, "s", "an answer nobody waits for any more")
