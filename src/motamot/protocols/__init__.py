@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from motamot.protocols import native
+from motamot.protocols import ga_text, morceaux, native, openai
 from motamot.protocols.base import Asked, Loss, Protocol, Reader, Writer
 
 __all__ = ["PROTOCOLS", "Asked", "Loss", "Protocol", "Reader", "Writer"]
 
-PROTOCOLS: Mapping[str, Protocol] = MappingProxyType({protocol.name: protocol for protocol in (native.PROTOCOL,)})
+PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
+    {protocol.name: protocol for protocol in (native.PROTOCOL, morceaux.PROTOCOL, ga_text.PROTOCOL, openai.PROTOCOL)}
+)
 """Every protocol by its name, as settings and the command line give it."""

@@ -16,7 +16,7 @@ from typing import Any
 from motamot.answer import AnswerEvent, Code, Ended, Outcome, SurrogateJoiner, Text
 from motamot.errors import InvalidRequest, LimitExceeded, MotamotError
 from motamot.limits import Limits
-from motamot.protocols._json import encode_line, kind
+from motamot.protocols._json import encodable, encode_line, kind
 from motamot.sse import Decoder, Event
 
 __all__ = [
@@ -98,11 +98,11 @@ class Asked:
     followed:     what came after `message` (`openai`: tool calls the caller has run, with their results).
     system:       the caller's own instructions (`openai`), to follow the assistant's own prompt; "" for none.
     tools:        the caller's own tools: their calls are returned to the caller, and nothing is run here.
-    tool_choice:  `auto`, `none`, `required`, the name of one tool as `{"name": …}`, or None to say nothing.
+    tool_choice:  `auto`, `none`, `required`, or None to say nothing (one tool by its name: see `options`).
     stream:       an event stream is wanted; else one JSON document.
     include_usage: the stream is to name its tokens (`openai`).
     max_tokens:   the caller's own bound on the answer; the assistant's stands beside it.
-    options:      what else goes to the model as the caller set it (`temperature`, …), checked.
+    options:      what else goes into the model's request as the caller set it (`temperature`, …), checked.
     """
 
     message: str
@@ -115,7 +115,7 @@ class Asked:
     followed: tuple[PastMessage, ...] = ()
     system: str = ""
     tools: tuple[OfferedTool, ...] = ()
-    tool_choice: str | Mapping[str, str] | None = None
+    tool_choice: str | None = None
     stream: bool = True
     include_usage: bool = False
     max_tokens: int | None = None
@@ -182,17 +182,7 @@ class Reader:
             events = self._decoder.feed(chunk)
         except LimitExceeded as error:
             return self._finish(failure(Code.LIMIT, error.message))
-        answers: list[AnswerEvent] = []
-        for event in events:
-            for answer in self._take(event):
-                if isinstance(answer, Ended):
-                    return answers + self._finish(answer)
-                if isinstance(answer, Text):
-                    answers += self._text(answer.text)
-                else:
-                    answers += self._orphan()
-                    answers.append(answer)
-        return answers
+        return self._given(answer for event in events for answer in self._take(event))
 
     def close(self) -> list[AnswerEvent]:
         """The bytes have ended. An answer without its end was cut: it is given one, failed with `upstream_cut`.
@@ -205,15 +195,28 @@ class Reader:
             self._decoder.close()
         except LimitExceeded as error:
             return self._finish(failure(Code.LIMIT, error.message))
-        return self._finish(self._at_close())
+        return self._given(self._at_close())
 
     def _take(self, event: Event) -> Iterable[AnswerEvent]:
         """What one event of the stream means; empty for one that is not known."""
         raise NotImplementedError
 
-    def _at_close(self) -> Ended:
-        """What the end of the bytes means where no end was said."""
-        return failure(Code.UPSTREAM_CUT)
+    def _at_close(self) -> Iterable[AnswerEvent]:
+        """What the end of the bytes means where no end was said: an `Ended`, last."""
+        return (failure(Code.UPSTREAM_CUT),)
+
+    def _given(self, answers: Iterable[AnswerEvent]) -> list[AnswerEvent]:
+        """The answers up to the end, with texts that can be encoded."""
+        given: list[AnswerEvent] = []
+        for answer in answers:
+            if isinstance(answer, Ended):
+                return given + self._finish(answer)
+            if isinstance(answer, Text):
+                given += self._text(answer.text)
+            else:
+                given += self._orphan()
+                given.append(answer)
+        return given
 
     def _text(self, delta: str) -> list[AnswerEvent]:
         text = self._joiner.feed(delta)
@@ -320,7 +323,7 @@ def failure_words(end: Ended) -> tuple[str, str]:
 
 def failure_read(code: object, message: object) -> Ended:
     """The reader's side of `failure_words`, from whatever a server wrote there."""
-    said = message if isinstance(message, str) and message else None
+    said = encodable(message) if isinstance(message, str) and message else None
     if code == INTERRUPTED:
         return Ended(outcome=Outcome.INTERRUPTED, message=said or _INTERRUPTED_MESSAGE)
     known = Code(code) if isinstance(code, str) and code in _CODES else Code.UPSTREAM_ERROR
