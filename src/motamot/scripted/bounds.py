@@ -20,13 +20,14 @@ WAIT_SECONDS: Final = 3600.0
 # A request (an answer in OpenAI's error shape beyond these).
 HEAD_BYTES: Final = 64 * 1024
 BODY_BYTES: Final = 20 * 1000 * 1000  # questions may carry pictures
-JSON_DEPTH: Final = 200
+QUESTION_CHARACTERS: Final = 100_000  # of the last user message, its end: where a script's name is looked for
 EMBEDDING_INPUTS: Final = 2048  # as OpenAI's own interface
 EMBEDDING_DIMENSIONS: Final = 4096
+EMBEDDING_NUMBERS: Final = 1_000_000  # inputs times dimensions
 CONNECTIONS: Final = 2000
 
 # Waits.
-HEAD_SECONDS: Final = 30.0  # a request's head and body have come by then
+REQUEST_SECONDS: Final = 30.0  # a request that has begun is whole by then
 IDLE_SECONDS: Final = 75.0  # a kept connection without a next request
 GATE_SECONDS: Final = 60.0  # a gate that nobody opens
 DELIVERY_SECONDS: Final = 2.0  # what was written has reached the client before a reset cuts the connection

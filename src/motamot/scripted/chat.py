@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -29,7 +30,6 @@ __all__ = ["ChatCompletions"]
 _COUNTED = ReportUsage()
 _DONE = b"data: [DONE]\n\n"
 _ROLE = b'{"role":"assistant","content":""}'
-_NO_REASON = b"null"
 
 
 class ChatCompletions:
@@ -85,7 +85,7 @@ class ChatCompletions:
         }
         usage = turn.usage or _COUNTED
         if usage.place is not UsagePlace.NONE:
-            body["usage"] = _usage(usage, asked.prompt, answer.completion)
+            body["usage"] = _usage(usage, asked.prompt, turn.tokens)
         return dumped(body)
 
     def error(self, message: str, *, kind: str, code: str | None = None, param: str | None = None) -> bytes:
@@ -165,8 +165,8 @@ class _ChunkWriter:
         self._plain = b',"logprobs":null,"finish_reason":null}]' + self._tail
         self._opened = False
         self._calls = 0
-        self._completion = 0
-        self._last_total = sum(_pieces(step) for step in turn.flat())
+        self._sent = 0
+        self._tokens = turn.tokens
 
     def say(self, step: Say) -> Iterator[Op]:
         yield from self._fragments("content", step.pieces, step.pace, step.slice_bytes)
@@ -234,9 +234,9 @@ class _ChunkWriter:
                 yield data
 
     def _delta(self, delta: bytes) -> bytes:
-        self._completion += 1
+        self._sent += 1
         if self._totals:
-            tail = b',"logprobs":null,"finish_reason":null}],"usage":' + dumped(self._counts()) + b"}\n\n"
+            tail = b',"logprobs":null,"finish_reason":null}],"usage":' + dumped(self._running()) + b"}\n\n"
             return self._choice + delta + tail
         return self._choice + delta + self._plain
 
@@ -252,20 +252,15 @@ class _ChunkWriter:
         return self._choice + delta + ending
 
     def _counts(self) -> dict[str, Any]:
-        """The token counts at this point: running ones where they stand on every chunk, else those of the turn."""
-        step = self._usage
-        if step.place is not UsagePlace.EVERY:
-            completion = self._completion if step.place is not UsagePlace.EVERY_SAME else self._last_total
-            return _usage(step, self._prompt, completion)
-        done = self._completion
-        if step.completion is not None:
-            done = step.completion * self._completion // max(1, self._last_total)
-        prompt = self._prompt if step.prompt is None else step.prompt
-        return {"prompt_tokens": prompt, "completion_tokens": done, "total_tokens": prompt + done}
+        return _usage(self._usage, self._prompt, self._tokens)
 
-
-def _pieces(step: object) -> int:
-    return len(step.pieces) if isinstance(step, Say | Think) else 0
+    def _running(self) -> dict[str, Any]:
+        """The counts on a chunk in the middle: totals so far, or (`every-same`) those of the end."""
+        if self._usage.place is UsagePlace.EVERY_SAME:
+            return self._counts()
+        final = self._tokens if self._usage.completion is None else self._usage.completion
+        so_far = final * min(self._sent, self._tokens) // max(1, self._tokens)
+        return _usage(replace(self._usage, completion=so_far, reasoning=None), self._prompt, so_far)
 
 
 def _fragments(call: Call, place: int, number: int) -> list[dict[str, Any]]:

@@ -72,7 +72,6 @@ class Whole:
     reasoning_name: str = "reasoning_content"
     calls: list[Call] = field(default_factory=list)
     finish: Finish | None = None
-    completion: int = 0
 
 
 class StreamWriter(Protocol):
@@ -106,7 +105,7 @@ def play_stream(turn: Turn, dialect: Dialect, asked: Asked, number: int) -> Iter
     """The ops of a streamed turn. The last one is a `Close`."""
     player = _Stream(dialect, dialect.writer(asked, turn, number))
     yield from player.steps(turn.steps)
-    if turn.semantic and not turn.ends_itself:
+    if turn.unended:
         yield from player.one(Finish("tool_calls" if turn.calls else "stop"))
     yield Close(How.CLEAN)
 
@@ -120,7 +119,7 @@ class _Stream:
     def steps(self, steps: tuple[Step, ...]) -> Iterator[Op]:
         for step in steps:
             for op in self.one(step):
-                if not self._sent and isinstance(op, bytes) and op:
+                if not self._sent and isinstance(op, bytes):
                     self._sent = True
                 yield op
                 if isinstance(op, Close):
@@ -131,7 +130,7 @@ class _Stream:
             case Send(data):
                 yield data
             case SendRepeat():
-                yield from blocks(step)
+                yield from _blocks(step)
             case Repeat(times, steps):
                 for _ in range(times):
                     yield from self.steps(steps)
@@ -148,19 +147,20 @@ class _Stream:
             case Finish():
                 yield from self._writer.finish(step)
             case Fail():
-                yield from self._writer.fail(step) if self._sent else refusal(step, self._dialect)
+                yield from self._writer.fail(step) if self._sent else _refusal(step, self._dialect)
                 yield Close(How.CLEAN)
             case ReportUsage() | ExpectCancel():
                 pass
 
 
-def refusal(step: Fail, dialect: Dialect) -> Iterator[Op]:
+def _refusal(step: Fail, dialect: Dialect) -> Iterator[Op]:
     """An error with its status, while the head has not left."""
-    yield Head(step.status, (("content-type", "application/json"), *step.headers))
-    yield dialect.error(step.message, kind=step.type, code=step.code)
+    body = dialect.error(step.message, kind=step.type, code=step.code)
+    yield Head(step.status, (("content-type", "application/json"), ("content-length", str(len(body))), *step.headers))
+    yield body
 
 
-def blocks(step: SendRepeat) -> Iterator[bytes]:
+def _blocks(step: SendRepeat) -> Iterator[bytes]:
     per_block = max(1, bounds.BLOCK_BYTES // max(1, len(step.data)))
     block = step.data * min(per_block, step.times)
     for _ in range(step.times // per_block):
@@ -182,26 +182,22 @@ def play_whole(turn: Turn, dialect: Dialect, asked: Asked, number: int) -> Itera
             case Say(pieces, pace):
                 yield from _paced(pieces, pace)
                 answer.text += pieces
-                answer.completion += len(pieces)
             case Think(pieces, pace, name):
                 yield from _paced(pieces, pace)
                 answer.reasoning += pieces
                 answer.reasoning_name = name
-                answer.completion += len(pieces)
             case Call():
                 yield from _paced(step.pieces, step.pace)
                 answer.calls.append(step)
-                answer.completion += 1 + len(step.pieces)
             case Calls(calls):
                 for call in calls:
                     yield from _paced(call.pieces, call.pace)
                 answer.calls += calls
-                answer.completion += sum(1 + len(call.pieces) for call in calls)
             case Finish(_, _, with_text):
                 answer.text.append(with_text)
                 answer.finish = step
             case Fail():
-                yield from refusal(step, dialect)
+                yield from _refusal(step, dialect)
                 yield Close(How.CLEAN)
                 return
             case Close(How.CLEAN):
@@ -213,8 +209,10 @@ def play_whole(turn: Turn, dialect: Dialect, asked: Asked, number: int) -> Itera
                 pass
     if answer.finish is None:
         answer.finish = Finish("tool_calls" if answer.calls else "stop")
-    yield Head(head.status if head else 200, (("content-type", "application/json"), *(head.headers if head else ())))
-    yield dialect.whole(answer, asked, turn, number)
+    body = dialect.whole(answer, asked, turn, number)
+    headers = (("content-type", "application/json"), ("content-length", str(len(body))))
+    yield Head(head.status if head else 200, headers + (head.headers if head else ()))
+    yield body
     yield Close(How.CLEAN)
 
 

@@ -38,6 +38,8 @@ def embeddings(body: Any) -> dict[str, Any]:
         or not 1 <= dimensions <= bounds.EMBEDDING_DIMENSIONS
     ):
         raise BadRequest(f"'dimensions' must be 1 to {bounds.EMBEDDING_DIMENSIONS}", "dimensions")
+    if len(texts) * dimensions > bounds.EMBEDDING_NUMBERS:
+        raise BadRequest(f"at most {bounds.EMBEDDING_NUMBERS} numbers at once: fewer inputs or dimensions", "input")
     encoding = body.get("encoding_format", "float")
     if encoding not in ("float", "base64"):
         raise BadRequest("'encoding_format' must be float or base64", "encoding_format")

@@ -29,12 +29,16 @@ class Gates:
         """How many scripts stand at this gate."""
         return len(self._waiting.get(name, ()))
 
-    async def wait(self, name: str, seconds: float) -> bool:
-        """Wait at the gate; False if `seconds` have passed and nobody opened it."""
-        if name in self._open:
-            return True
+    def enter(self, name: str) -> asyncio.Future[None]:
+        """Stand at the gate, to `wait` there."""
         waiter = asyncio.get_running_loop().create_future()
+        if name in self._open:
+            waiter.set_result(None)
         self._waiting.setdefault(name, set()).add(waiter)
+        return waiter
+
+    async def wait(self, name: str, waiter: asyncio.Future[None], seconds: float) -> bool:
+        """Wait until the gate opens; False if `seconds` have passed and nobody opened it."""
         try:
             await asyncio.wait_for(waiter, seconds)
         except TimeoutError:

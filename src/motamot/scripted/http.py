@@ -72,6 +72,7 @@ class RequestReader:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        self._searched = 0  # bytes of the buffer known to hold no end of a head
         self._head: tuple[str, str, dict[str, str], bool] | None = None
         self._length: int | None = None  # of the body; None: it comes in chunks
         self._body = bytearray()
@@ -116,7 +117,8 @@ class RequestReader:
     def _read_head(self) -> bool:
         while self._buffer.startswith(b"\r\n"):  # RFC 9112 2.2: empty lines before a request are skipped
             del self._buffer[:2]
-        end = self._buffer.find(b"\r\n\r\n", 0, bounds.HEAD_BYTES)
+        end = self._buffer.find(b"\r\n\r\n", self._searched, bounds.HEAD_BYTES)
+        self._searched = 0 if end >= 0 else max(0, len(self._buffer) - 3)
         if end < 0:
             if len(self._buffer) >= bounds.HEAD_BYTES:
                 raise RefusedRequest(431, f"the request's head is larger than {bounds.HEAD_BYTES} bytes")

@@ -5,17 +5,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 from motamot.scripted.loading import load_scripts
 from motamot.scripted.records import JsonLines, Observer, Received
 from motamot.scripted.script import Scripts
-from motamot.scripted.server import Connection, Model
+from motamot.scripted.server import Connection
+from motamot.scripted.service import Service
 
 __all__ = ["ScriptedModel", "ThreadedScriptedModel", "scripted_model"]
 
@@ -54,7 +55,7 @@ class ScriptedModel:
         self.host = host
         self.port = port
         self._record = record
-        self._model = Model(
+        self._service = Service(
             scripts=self.scripts,
             api_key=api_key,
             keep_requests=keep_requests,
@@ -63,23 +64,25 @@ class ScriptedModel:
         )
         self._server: asyncio.Server | None = None
         self._waiters: set[asyncio.Future[None]] = set()
-        self._close_record: Callable[[], None] = lambda: None
+        self._connections: set[Connection] = set()
+        self._file: IO[bytes] | None = None
 
     @property
     def url(self) -> str:
         """The base URL for clients: `http://127.0.0.1:PORT/v1`."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - to be reached, not bound
+        host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self.port}/v1"
 
     @property
     def requests(self) -> list[Received]:
         """The completion requests, in order of arrival, also those refused or beyond the scripts."""
-        return self._model.requests
+        return self._service.requests
 
     @property
     def others(self) -> list[Received]:
         """Every other request: for models, embeddings, gates, and to places that are not there."""
-        return self._model.others
+        return self._service.others
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -91,41 +94,75 @@ class ScriptedModel:
         await self.close()
 
     async def start(self) -> None:
-        """Begin to listen. Raises OSError where the address cannot be had."""
+        """Begin to listen. Raises OSError where the address, or the record's file, cannot be had."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self._model), self.host, self.port, backlog=_BACKLOG)
+        # One address, though `localhost` may have two: a free port of one is not free on the other.
+        family, _, _, _, address = min(
+            await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE),
+            key=lambda found: found[0] != socket.AF_INET,
+        )
+        self._start_record()
+        try:
+            self._server = await loop.create_server(
+                lambda: Connection(self._service, self._connections),
+                str(address[0]),
+                self.port,
+                family=family,
+                backlog=_BACKLOG,
+            )
+        except BaseException:
+            self._end_record()
+            raise
         self.port = self._server.sockets[0].getsockname()[1]
-        if isinstance(self._record, Path | str):
-            file = Path(self._record).open("ab")  # noqa: SIM115, ASYNC230 - once, and closed in close()
-            self._model.observer = JsonLines(file)
-            self._close_record = file.close
-        else:
-            self._model.observer = self._record
 
     async def close(self) -> None:
-        """Stop listening and cut every connection; scripts under way end as `server-closed`."""
+        """Stop listening and cut every connection; scripts under way end as `server-closed`.
+
+        Raises OSError where the record's file could not be written to its end.
+        """
         if self._server is not None:
             self._server.close()
-        tasks = [task for connection in list(self._model.connections) if (task := connection.shut()) is not None]
+        tasks = [task for connection in list(self._connections) if (task := connection.shut()) is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
-        while self._model.connections:  # noqa: ASYNC110 - their connection_lost comes with the loop's next round
+        while self._connections:  # noqa: ASYNC110 - their connection_lost comes with the loop's next round
             await asyncio.sleep(0)
         if self._server is not None:
             await self._server.wait_closed()
             self._server = None
-        self._close_record()
+        self._end_record()
+
+    def _start_record(self) -> None:
+        record = self._record
+        if isinstance(record, Path | str):
+            self._file = Path(record).open("ab")  # noqa: SIM115 - closed in _end_record
+            record = JsonLines(self._file)
+        self._service.observer = record
+        if isinstance(record, JsonLines):
+            self._service.flush = record.flush
+
+    def _end_record(self) -> None:
+        observer = self._service.observer
+        if self._file is not None and isinstance(observer, JsonLines):
+            file, self._file = self._file, None
+            with file:
+                observer.flush()
+            if observer.error is not None:
+                raise observer.error
 
     def release(self, gate: str) -> None:
-        """Open a gate for those who wait and those who come."""
-        self._model.gates.release(gate)
+        """Open a gate for those who wait and those who come. Raises ValueError for a gate that no script has."""
+        self._known(gate)
+        self._service.gates.release(gate)
 
     def hold(self, gate: str) -> None:
-        """Close a gate again."""
-        self._model.gates.hold(gate)
+        """Close a gate again. Raises ValueError for a gate that no script has."""
+        self._known(gate)
+        self._service.gates.hold(gate)
 
     async def wait_gate(self, gate: str, timeout: float = 5.0) -> None:
-        """Wait until a script stands at the gate. Raises TimeoutError."""
-        await self._until(lambda: self._model.gates.waiting(gate) > 0, timeout, f"no script came to the gate {gate}")
+        """Wait until a script stands at the gate. Raises TimeoutError, ValueError for a gate that no script has."""
+        self._known(gate)
+        await self._until(lambda: self._service.gates.waiting(gate) > 0, timeout, f"no script came to the gate {gate}")
 
     async def wait_request(self, number: int, timeout: float = 5.0) -> Received:
         """Wait until completion request `number` (from 0) is there. Raises TimeoutError."""
@@ -153,6 +190,12 @@ class ScriptedModel:
         await self._until(lambda: received.ended is not None, timeout, f"the answer to request {number} has not ended")
         return received
 
+    def _known(self, gate: str) -> None:
+        if gate not in self.scripts.gates:
+            raise ValueError(
+                f"no script has a gate {gate!r} (there are: {', '.join(sorted(self.scripts.gates)) or 'none'})"
+            )
+
     def _changed(self) -> None:
         for waiter in self._waiters:
             if not waiter.done():
@@ -173,12 +216,15 @@ class ScriptedModel:
 
 
 class ThreadedScriptedModel:
-    """The same in a thread of its own, for programs without an event loop: `with scripted_model(…) as server:`."""
+    """The same in a thread of its own, for programs without an event loop: `with scripted_model(…) as server:`.
+
+    What it offers means what it means in `ScriptedModel`.
+    """
 
     def __init__(self, model: ScriptedModel) -> None:
         self._model = model
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="scripted-model", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
 
     @property
     def url(self) -> str:
@@ -197,27 +243,37 @@ class ThreadedScriptedModel:
         return self._model.others
 
     def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-model", daemon=True)
         self._thread.start()
         try:
             self._call(self._model.start())
         except BaseException:
             self._end()
             raise
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        if self._loop is None:
+            return
         try:
             self._call(self._model.close())
         finally:
             self._end()
 
     def release(self, gate: str) -> None:
-        self._loop.call_soon_threadsafe(self._model.release, gate)
+        self._call(self._soon(self._model.release, gate))
 
     def hold(self, gate: str) -> None:
-        self._loop.call_soon_threadsafe(self._model.hold, gate)
+        self._call(self._soon(self._model.hold, gate))
 
     def wait_gate(self, gate: str, timeout: float = 5.0) -> None:
         self._call(self._model.wait_gate(gate, timeout))
@@ -234,19 +290,22 @@ class ThreadedScriptedModel:
     def wait_ended(self, number: int, timeout: float = 5.0) -> Received:
         return self._call(self._model.wait_ended(number, timeout))
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
+    async def _soon(self, act: Callable[[str], None], gate: str) -> None:
+        act(gate)
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("the scripted model is not running: use it inside `with`")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _end(self) -> None:
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
 
 
 def scripted_model(scripts: object, **options: Any) -> ThreadedScriptedModel:

@@ -35,7 +35,8 @@ class Received:
     status:    of the response, None until its head has left.
     pieces:    the body bytes sent, write by write.
     done_at:   the script had run out. left_at: the client had closed the connection, left_how `closed` or `reset`.
-    ended:     how the response ended: `clean`, `reset`, `fin`, `half-chunk`, `left`, `server-closed`; None: it runs.
+    ended:     how the response ended: `clean`, `reset`, `fin`, `half-chunk`, `left`, `server-closed`, `failed`;
+                None: it runs.
     cancel_seconds: the script's `expect_cancel_within_ms`, in seconds, or None.
     """
 
@@ -65,6 +66,10 @@ class Received:
         """The client left before the script had run out."""
         return self.left_at is not None and (self.done_at is None or self.left_at < self.done_at)
 
+    def ms(self, at: float) -> float:
+        """Milliseconds from the request to `at`, a `time.monotonic()`."""
+        return round((at - self.started_at) * 1000, 3)
+
     @property
     def sent(self) -> bytes:
         """The body as far as it was sent and kept."""
@@ -76,16 +81,32 @@ Observer = Callable[[dict[str, Any]], None]
 
 
 class JsonLines:
-    """Writes the record: one JSON object a line, flushed when the model has nothing else to do."""
+    """Writes the record: one JSON object a line, flushed when the model has nothing else to do.
 
-    def __init__(self, file: IO[bytes]) -> None:
+    error:  why it could not be written on (disk full, nobody reads the pipe any more), or None. The answers go on.
+    failed: called once, when that is known.
+    """
+
+    def __init__(self, file: IO[bytes], failed: Callable[[], None] = lambda: None) -> None:
         self._file = file
+        self._failed = failed
+        self.error: OSError | None = None
 
     def __call__(self, event: dict[str, Any]) -> None:
-        self._file.write(dumped(event) + b"\n")
+        self._try(lambda: self._file.write(dumped(event) + b"\n"))
 
     def flush(self) -> None:
-        self._file.flush()
+        """Hand what was written to the system."""
+        self._try(self._file.flush)
+
+    def _try(self, act: Callable[[], object]) -> None:
+        if self.error is not None:
+            return
+        try:
+            act()
+        except OSError as error:
+            self.error = error
+            self._failed()
 
 
 def request_event(received: Received) -> dict[str, Any]:

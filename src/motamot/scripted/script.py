@@ -7,8 +7,9 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from motamot.scripted import bounds
 from motamot.scripted.patterns import found
-from motamot.scripted.steps import Script, Turn
+from motamot.scripted.steps import Gate, Script, Turn
 
 __all__ = ["Scripts", "folded"]
 
@@ -25,6 +26,7 @@ class Scripts:
     """What a scripted model has to say.
 
     scripts:  by folded name. requests: the n-th completion request gets the n-th, nothing else counts.
+    gates:    the names of all gates in them.
     default:  answers where nothing else does. models: the names under /v1/models.
     """
 
@@ -32,6 +34,12 @@ class Scripts:
     requests: tuple[Script, ...] | None = None
     default: Script | None = None
     models: tuple[str, ...] = ("scripted",)
+
+    @property
+    def gates(self) -> frozenset[str]:
+        scripts = [*self.scripts.values(), *(self.requests or ())]
+        steps = (step for script in scripts for turn in script.turns for step in turn.flat())
+        return frozenset(step.name for step in steps if isinstance(step, Gate))
 
     def choose(self, question: str, number: int) -> Script | None:
         """The script for the number-th completion request (from 0), or None.
@@ -41,6 +49,7 @@ class Scripts:
         """
         if self.requests is not None:
             return self.requests[number] if number < len(self.requests) else None
+        question = question[-bounds.QUESTION_CHARACTERS :]
         text = folded(question)
         for word in reversed(_WORD.findall(text)):
             if word in self.scripts:

@@ -7,7 +7,8 @@ Raw steps (`Head`, `Send`, `SendRepeat`, `Wait`, `Repeat`, `Close`, `ExpectCance
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import UnionType
 
 __all__ = [
     "Call",
@@ -253,9 +254,41 @@ Step = (
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What answers one completion request."""
+    """What answers one completion request: steps, and what there is to know of them.
+
+    raw:            it writes bytes of its own, which are sent whether a stream or JSON was asked for.
+    calls:          it calls tools.
+    unended:        it says, thinks or calls something and neither finishes, fails nor closes.
+    usage:          the token counts it reports, or None.
+    tokens:         what is counted where it reports none: a token for each piece of text or reasoning, for each call
+                    and for each piece of its arguments.
+    cancel_seconds: the client is to leave within so many seconds of its stop, before the script has run out.
+    """
 
     steps: tuple[Step, ...]
+    raw: bool = field(init=False)
+    calls: bool = field(init=False)
+    unended: bool = field(init=False)
+    usage: ReportUsage | None = field(init=False)
+    tokens: int = field(init=False)
+    cancel_seconds: float | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        flat = self.flat()
+
+        def has(kinds: type | UnionType) -> bool:
+            return any(isinstance(step, kinds) for step in flat)
+
+        known: dict[str, object] = {
+            "raw": has(Send | SendRepeat),
+            "calls": has(Call | Calls),
+            "unended": has(Say | Think | Call | Calls | ReportUsage) and not has(Finish | Fail | Close),
+            "usage": next((step for step in flat if isinstance(step, ReportUsage)), None),
+            "tokens": _tokens(self.steps),
+            "cancel_seconds": min((step.seconds for step in flat if isinstance(step, ExpectCancel)), default=None),
+        }
+        for name, value in known.items():
+            object.__setattr__(self, name, value)  # frozen from here on
 
     def flat(self) -> list[Step]:
         """Every step once, those inside repeats too."""
@@ -268,30 +301,24 @@ class Turn:
                 waiting.extend(reversed(step.steps))
         return found
 
-    @property
-    def raw(self) -> bool:
-        """It writes bytes of its own, which are sent whether a stream or JSON was asked for."""
-        return any(isinstance(step, Send | SendRepeat) for step in self.flat())
 
-    @property
-    def semantic(self) -> bool:
-        return any(isinstance(step, Say | Think | Call | Calls | ReportUsage) for step in self.flat())
-
-    @property
-    def usage(self) -> ReportUsage | None:
-        return next((step for step in self.flat() if isinstance(step, ReportUsage)), None)
-
-    @property
-    def calls(self) -> bool:
-        return any(isinstance(step, Call | Calls) for step in self.flat())
-
-    @property
-    def ends_itself(self) -> bool:
-        return any(isinstance(step, Finish | Fail | Close) for step in self.flat())
-
-    @property
-    def cancel_seconds(self) -> float | None:
-        return min((step.seconds for step in self.flat() if isinstance(step, ExpectCancel)), default=None)
+def _tokens(steps: tuple[Step, ...]) -> int:
+    count = 0
+    for step in steps:
+        match step:
+            case Say() | Think():
+                count += len(step.pieces)
+            case Call():
+                count += 1 + len(step.pieces)
+            case Calls(calls):
+                count += _tokens(calls)
+            case Repeat(times, inner):
+                count += times * _tokens(inner)
+            case Finish(_, _, with_text):
+                count += bool(with_text)
+            case _:
+                pass
+    return count
 
 
 @dataclass(frozen=True, slots=True)
