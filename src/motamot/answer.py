@@ -199,6 +199,11 @@ class SurrogateJoiner:
     def __init__(self) -> None:
         self._held = ""
 
+    @property
+    def holding(self) -> bool:
+        """Whether half a character waits for its other half."""
+        return bool(self._held)
+
     def feed(self, delta: str) -> str:
         """The encodable text that `delta` completes; may be empty."""
         if not self._held and (delta.isascii() or not _SURROGATE.search(delta)):

@@ -76,7 +76,7 @@ class ProtocolViolation(MotamotError):
 class UpstreamError(MotamotError):
     """The model could not be asked. `message` is for the visitor, `detail` is what the provider said.
 
-    code:        `upstream_error`, `upstream_cut` or `timeout`.
+    code:        `upstream_error`, `upstream_cut`, `timeout` or `limit`.
     status:      the HTTP status the model's server gave, or None when none came.
     safe_to_retry: the model surely did not start, so that asking again cannot pay twice.
     retry_after: seconds the server asked us to wait, or None.
