@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 from sqlalchemy import (
     Column,
@@ -24,11 +24,11 @@ from sqlalchemy import (
     exists,
     func,
     null,
+    or_,
     select,
     update,
 )
 from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.sql.base import Executable
 
 from motamot.answer import Source
 from motamot.errors import Conflict, MotamotError, NotFound, StoreError
@@ -43,7 +43,7 @@ from motamot.store.records import (
 )
 from motamot.store.schema import boundaries, completions, conversations, exchanges
 
-__all__ = ["Batch", "Record", "forget", "undo_begin", "undo_open"]
+__all__ = ["Batch", "Record", "clean", "forget_older", "forget_theirs", "undo_begin", "undo_open"]
 
 Row = dict[str, Any]
 Record = ExchangeBegun | CompletionOpened | CompletionClosed | Checkpoint | ExchangeEnded
@@ -63,7 +63,15 @@ def _real(number: float | None) -> float | None:
     return number if number is None or math.isfinite(number) else None
 
 
-def _clean(text: str | None) -> str | None:
+@overload
+def clean(text: str) -> str: ...
+
+
+@overload
+def clean(text: None) -> None: ...
+
+
+def clean(text: str | None) -> str | None:
     """Text that can be encoded: half a character must not keep a booking out."""
     return text if text is None or text.isascii() else _SURROGATE.sub("\ufffd", text)
 
@@ -202,7 +210,7 @@ class Batch:
     """Records to be written in one transaction. `owner`: the id under which running rows stand."""
 
     owner: str
-    begun: list[ExchangeBegun] = field(default_factory=list)
+    begun: list[Row] = field(default_factory=list)
     opened: list[CompletionOpened] = field(default_factory=list)
     closed: list[Row] = field(default_factory=list)
     checkpoints: dict[str, Row] = field(default_factory=dict)
@@ -214,7 +222,7 @@ class Batch:
         """Take one record in."""
         match record:
             case ExchangeBegun():
-                self.begun.append(record)
+                self.begun.append(_begun(record, self.owner))
             case CompletionOpened():
                 self.opened.append(record)
             case CompletionClosed():
@@ -230,7 +238,7 @@ class Batch:
         last = max((event for event, _ in record.boundaries), default=0)
         self.checkpoints[record.exchange] = {
             "k_id": record.exchange,
-            "v_generated": _clean(record.text),
+            "v_generated": clean(record.text),
             "v_sent": _count(record.sent),
             "v_events": _count(max(record.sent, last)),
         }
@@ -251,11 +259,8 @@ class Batch:
         Returns: by id of an exchange begun or a completion opened, what became of it where that is not simply
                  "it is new": an exchange that its key already named, or the error to raise.
         """
-        special: dict[str, Begun | MotamotError] = {}
-        if self.begun:
-            special |= self._write_begun(connection)
-        if self.opened:
-            special |= self._write_opened(connection)
+        all_begun = not self.begun or self._write_begun(connection)
+        all_opened = not self.opened or self._write_opened(connection)
         for statement, rows in (
             (_close, self.closed),
             (_checkpoint, list(self.checkpoints.values())),
@@ -265,73 +270,71 @@ class Batch:
         ):
             if rows:
                 connection.execute(statement, rows)
-        return special
+        # Last, so that an exchange that is joined is told of as it is now.
+        special = {} if all_begun else self._not_begun(connection)
+        return special if all_opened else special | self._not_opened(connection)
 
-    def _write_begun(self, connection: Connection) -> dict[str, Begun | MotamotError]:
-        rows = [_begun(record, self.owner) for record in self.begun]
-        connection.execute(
-            _make_conversation,
-            [
-                {
-                    "v_id": row["v_conversation"],
-                    "v_assistant": row["v_assistant"],
-                    "v_visitor": row["v_visitor"],
-                    "v_created_at": row["v_started_at"],
-                }
-                for row in rows
-            ],
-        )
-        if _rows_written(connection, _begin, rows) == len(rows):
-            return {}
-        special = {}
-        for record in self.begun:
-            if (found := _not_begun(connection, record)) is not None:
-                special[record.id] = found
-                _drop_empty(connection, record.conversation)
-        return special
-
-    def _write_opened(self, connection: Connection) -> dict[str, Begun | MotamotError]:
-        rows = [
+    def _write_begun(self, connection: Connection) -> bool:
+        made = [
             {
-                "v_id": record.id,
-                "v_exchange": record.exchange,
-                "v_owner": self.owner,
-                "v_turn": record.turn,
-                "v_attempt": record.attempt,
-                "v_model": _clean(record.model),
-                "v_opened_at": record.opened_at,
-                "v_prompt_tokens": _count(record.prompt_estimate),
+                "v_id": row["v_conversation"],
+                "v_assistant": row["v_assistant"],
+                "v_visitor": row["v_visitor"],
+                "v_created_at": row["v_started_at"],
             }
-            for record in self.opened
+            for row in self.begun
         ]
-        if _rows_written(connection, _open, rows) == len(rows):
-            return {}
+        connection.execute(_make_conversation, made)
+        return connection.execute(_begin, self.begun).rowcount == len(self.begun)
+
+    def _write_opened(self, connection: Connection) -> bool:
+        rows = [_opened(record, self.owner) for record in self.opened]
+        return connection.execute(_open, rows).rowcount == len(rows)
+
+    def _not_begun(self, connection: Connection) -> dict[str, Begun | MotamotError]:
+        special = {}
+        for row in self.begun:
+            if (why := _why_not_begun(connection, row)) is not None:
+                special[row["v_id"]] = why
+                _drop_empty(connection, row["v_conversation"])
+        return special
+
+    def _not_opened(self, connection: Connection) -> dict[str, Begun | MotamotError]:
         return {
             record.id: StoreError(
-                f"exchange {record.exchange} is not open here (any more): its owner was taken for dead, or it has ended"
+                f"exchange {record.exchange} is not open here (any more): it has ended, or its owner was taken for dead"
             )
             for record in self.opened
             if connection.execute(select(_c.id).where(_c.id == record.id)).first() is None
         }
 
 
-def _rows_written(connection: Connection, statement: Executable, rows: list[Row]) -> int:
-    return connection.execute(statement, rows).rowcount
-
-
 def _begun(record: ExchangeBegun, owner: str) -> Row:
     return {
         "v_id": record.id,
-        "v_conversation": record.conversation,
-        "v_assistant": record.assistant,
-        "v_visitor": record.visitor,
-        "v_key": _clean(record.key),
+        "v_conversation": clean(record.conversation),
+        "v_assistant": clean(record.assistant),
+        "v_visitor": clean(record.visitor),
+        "v_key": clean(record.key),
         "v_body_hash": record.body_hash,
-        "v_question": _clean(record.question),
-        "v_model": _clean(record.model),
+        "v_question": clean(record.question),
+        "v_model": clean(record.model),
         "v_replaces": record.replaces,
         "v_owner": owner,
         "v_started_at": record.started_at,
+    }
+
+
+def _opened(record: CompletionOpened, owner: str) -> Row:
+    return {
+        "v_id": record.id,
+        "v_exchange": record.exchange,
+        "v_owner": owner,
+        "v_turn": record.turn,
+        "v_attempt": record.attempt,
+        "v_model": clean(record.model),
+        "v_opened_at": record.opened_at,
+        "v_prompt_tokens": _count(record.prompt_estimate),
     }
 
 
@@ -344,7 +347,7 @@ def _closed(record: CompletionClosed) -> Row:
         "v_outcome": str(record.outcome),
         "v_finish": record.finish,
         "v_code": record.code,
-        "v_detail": _clean(record.detail),
+        "v_detail": clean(record.detail),
         # What nobody knows is NULL, not 0.
         "v_prompt_tokens": _count(usage.prompt_tokens) if known or usage.prompt_tokens else None,
         "v_completion_tokens": _count(usage.completion_tokens) if known or usage.completion_tokens else None,
@@ -356,7 +359,7 @@ def _closed(record: CompletionClosed) -> Row:
         "v_currency": record.currency,
         "v_first_delta": _real(record.first_delta),
         "v_duration": _real(record.duration),
-        "v_model_reported": _clean(record.model_reported),
+        "v_model_reported": clean(record.model_reported),
     }
 
 
@@ -367,27 +370,25 @@ def _ended(record: ExchangeEnded) -> Row:
         "v_outcome": str(record.outcome),
         "v_code": record.code,
         "v_by": record.by,
-        "v_message": _clean(record.message),
-        "v_detail": _clean(record.detail),
+        "v_message": clean(record.message),
+        "v_detail": clean(record.detail),
         "v_events": _count(record.events),
         "v_sent": _count(record.sent),
         "v_seen": None if record.seen is None else _count(record.seen),
         "v_marks": "\n".join(record.marks),
-        "v_generated": _clean(record.generated),
-        "v_shown": _clean(record.shown),
+        "v_generated": clean(record.generated),
+        "v_shown": clean(record.shown),
     }
 
 
-def _not_begun(connection: Connection, record: ExchangeBegun) -> Begun | MotamotError | None:
+def _why_not_begun(connection: Connection, row: Row) -> Begun | MotamotError | None:
     """Why this exchange is not in the books as a new one; None: it is."""
-    if exchange_by_id(connection, record.id) is not None:
+    if exchange_by_id(connection, row["v_id"]) is not None:
         return None
-    existing = None
-    if record.key is not None:
-        existing = exchange_by_key(connection, record.visitor, _clean(record.key) or "")
+    existing = None if row["v_key"] is None else exchange_by_key(connection, row["v_visitor"], row["v_key"])
     if existing is None or existing.question is None:
         return NotFound("there is no such conversation")
-    if existing.body_hash != record.body_hash:
+    if existing.body_hash != row["v_body_hash"]:
         return Conflict("this key already names another question; ask under a new key")
     return Begun(existing=existing)
 
@@ -401,7 +402,7 @@ def undo_begin(connection: Connection, record: ExchangeBegun, owner: str) -> Non
     """Take an exchange out again whose caller was told that it could not be begun."""
     asked = exists().where(_c.exchange == _e.id)
     connection.execute(delete(exchanges).where(_e.id == record.id, _e.owner == owner, _e.outcome.is_(None), ~asked))
-    _drop_empty(connection, record.conversation)
+    _drop_empty(connection, clean(record.conversation))
 
 
 def undo_open(connection: Connection, record: CompletionOpened, owner: str) -> None:
@@ -409,7 +410,7 @@ def undo_open(connection: Connection, record: CompletionOpened, owner: str) -> N
     connection.execute(delete(completions).where(_c.id == record.id, _c.owner == owner, _c.outcome.is_(None)))
 
 
-def forget(connection: Connection, conversation: str, at: float) -> None:
+def _forget(connection: Connection, conversation: str, at: float) -> None:
     """Remove a conversation's text. Its token rows stay; a running exchange of it finds no place for its text."""
     connection.execute(
         update(conversations).where(_v.id == conversation, _v.deleted_at.is_(None)).values(deleted_at=at)
@@ -423,3 +424,22 @@ def forget(connection: Connection, conversation: str, at: float) -> None:
         .where(_e.conversation == conversation)
         .values({column: null() for column in (_e.question, _e.generated, _e.shown, _e.detail, _e.body_hash)})
     )
+
+
+def forget_theirs(connection: Connection, conversation: str, visitor: str, at: float) -> bool:
+    """`forget`, if the conversation is this visitor's and still there."""
+    theirs = select(_v.id).where(_v.id == conversation, _v.visitor == visitor, _v.deleted_at.is_(None))
+    if connection.execute(theirs).first() is None:
+        return False
+    _forget(connection, conversation, at)
+    return True
+
+
+def forget_older(connection: Connection, before: float, at: float, limit: int) -> int:
+    """`forget` up to `limit` conversations in which nothing was asked, and nothing ran, since `before`."""
+    recent = exists().where(_e.conversation == _v.id, or_(_e.started_at >= before, _e.outcome.is_(None)))
+    old = select(_v.id).where(_v.created_at < before, _v.deleted_at.is_(None), ~recent).limit(limit)
+    found = connection.scalars(old).all()
+    for conversation in found:
+        _forget(connection, conversation, at)
+    return len(found)

@@ -22,7 +22,7 @@ from sqlalchemy.pool import NullPool
 from motamot.errors import StoreError
 from motamot.store.schema import REVISION, VERSION_TABLE
 
-__all__ = ["BUSY_MILLISECONDS", "Database", "explain", "explained", "is_busy"]
+__all__ = ["BUSY_MILLISECONDS", "Database", "explain", "is_busy"]
 
 BUSY_MILLISECONDS = 1_000  # one try at the write lock; the writer tries again, so that it can hear of other things
 MEMORY = (":memory:", "sqlite://", "sqlite:///:memory:")
@@ -78,20 +78,26 @@ class Database:
                 time.sleep(0.02)
 
     def _bring_up_to_date(self) -> None:
-        engine = self.writing()
-        try:
-            with engine.connect() as connection:
-                if _revision(connection) == REVISION:
-                    return
-                connection.rollback()
-                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
-                connection.rollback()
-                with connection.begin():  # takes the write lock: of two processes, one migrates and one waits
-                    found = _revision(connection)
-                    if found != REVISION:
-                        _migrate(connection, found, self.path)
-        finally:
-            engine.dispose()
+        with _disposed(self.reading()) as engine, engine.connect() as connection, connection.begin():
+            found = _revision(connection)  # refuses another program's file before anything in it is changed
+        self._use_wal()
+        if found == REVISION:
+            return
+        with _disposed(self.writing()) as engine, engine.connect() as connection, connection.begin():
+            found = _revision(connection)  # under the write lock: of two processes, one migrates and one waits
+            if found != REVISION:
+                _migrate(connection, found, self.path)
+
+    def _use_wal(self) -> None:
+        """Write-ahead logging, so that readers and the writer never wait for each other; kept in the file."""
+        with contextlib.closing(self._connect()) as connection:
+            (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        if mode != "wal":
+            raise StoreError(
+                f"the store {self.path} lies on a file system that cannot share memory between processes; "
+                "put it on a local disk",
+                detail=f"journal_mode is {mode!r}",
+            )
 
     def writing(self) -> Engine:
         """An engine whose transactions take the write lock at once (a lock taken later cannot wait: it fails)."""
@@ -101,23 +107,25 @@ class Database:
         """An engine that cannot write, for readers; one connection a thread."""
         return self._engine("BEGIN", "PRAGMA query_only=ON")
 
+    def _connect(self, *pragmas: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"file:{quote(str(self.path))}?mode=rw",  # a file that has gone is an error, never a new empty book
+            uri=True,
+            timeout=BUSY_MILLISECONDS / 1000,
+            isolation_level=None,  # the engine's event says BEGIN, not the driver's guesses
+            check_same_thread=False,
+        )
+        try:
+            for pragma in pragmas:
+                connection.execute(pragma)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
     def _engine(self, begin: str, *pragmas: str) -> Engine:
         def connect() -> sqlite3.Connection:
-            # mode=rw: a file that has gone is an error, never a new empty book.
-            connection = sqlite3.connect(
-                f"file:{quote(str(self.path))}?mode=rw",
-                uri=True,
-                timeout=BUSY_MILLISECONDS / 1000,
-                isolation_level=None,  # SQLAlchemy's events below say BEGIN, not the driver's guesses
-                check_same_thread=False,
-            )
-            try:
-                for pragma in ("PRAGMA foreign_keys=ON", "PRAGMA synchronous=NORMAL", *pragmas):
-                    connection.execute(pragma)
-            except BaseException:
-                connection.close()
-                raise
-            return connection
+            return self._connect("PRAGMA foreign_keys=ON", "PRAGMA synchronous=NORMAL", *pragmas)
 
         engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
 
@@ -139,6 +147,14 @@ class Database:
         """Remove the temporary folder, if this was one."""
         if self._folder is not None:
             self._folder.cleanup()
+
+
+@contextlib.contextmanager
+def _disposed(engine: Engine) -> Iterator[Engine]:
+    try:
+        yield engine
+    finally:
+        engine.dispose()
 
 
 def _path(url: str | Path) -> Path:
@@ -220,12 +236,3 @@ def explain(error: BaseException, path: Path) -> StoreError:
         if name.startswith(prefix):
             return StoreError(f"the store {path} {sentence}", detail=f"{name}: {original}")
     return StoreError(f"the store {path} cannot be used: {original}", detail=f"{name}: {original}")
-
-
-@contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn whatever the driver raises inside into a `StoreError`."""
-    try:
-        yield
-    except (DBAPIError, sqlite3.Error) as error:
-        raise explain(error, path) from error

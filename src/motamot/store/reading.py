@@ -116,12 +116,7 @@ def conversation_by_id(connection: Connection, conversation: str) -> Conversatio
 
 
 def completions_where(
-    connection: Connection,
-    *,
-    exchange: str | None = None,
-    open_only: bool = False,
-    since: float | None = None,
-    limit: int,
+    connection: Connection, exchange: str | None, open_only: bool, since: float | None, limit: int
 ) -> list[CompletionRow]:
     """The latest `limit` completions that fit, oldest first."""
     query = select(*_COMPLETION).order_by(completions.c.number.desc()).limit(limit)

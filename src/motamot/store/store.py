@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 import threading
 import time
@@ -10,16 +11,16 @@ import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from motamot.answer import Source
 from motamot.errors import StoreError
 from motamot.limits import Limits
 from motamot.store import reading
-from motamot.store.booking import forget
+from motamot.store.booking import clean, forget_older, forget_theirs
 from motamot.store.database import Database, explain
 from motamot.store.estimates import Estimates, Estimator
 from motamot.store.owners import myself
@@ -36,14 +37,16 @@ from motamot.store.records import (
     ExchangeEnded,
     ExchangeRow,
 )
-from motamot.store.schema import conversations
+from motamot.store.verify import Inconsistency, inconsistencies
 from motamot.store.writer import Job, Writer
 
 __all__ = ["Store"]
 
-READERS = 3  # threads, each with a connection that cannot write
+_logger = logging.getLogger("motamot.store")
 
-P = ParamSpec("P")
+READERS = 3  # threads, each with a connection that cannot write
+FORGOTTEN_AT_ONCE = 100  # conversations in one transaction: bookings wait for it
+
 T = TypeVar("T")
 
 
@@ -168,27 +171,36 @@ class Store:
     async def delete_conversation(self, conversation: str, visitor: str) -> bool:
         """Remove a conversation's text for good, also what a running exchange of it will still say.
 
-        Token rows, times and outcomes stay. Returns: False where it is not this visitor's, or already deleted.
+        Token rows, times and outcomes stay. Pages that held text are overwritten with zeros, and the write-ahead log
+        is emptied within a second or so, as soon as no reader of another program is in the way.
+        Returns: False where it is not this visitor's, or already deleted.
         """
 
         def delete(connection: Connection) -> bool:
-            found = connection.execute(
-                select(conversations.c.id).where(
-                    conversations.c.id == conversation,
-                    conversations.c.visitor == visitor,
-                    conversations.c.deleted_at.is_(None),
-                )
-            ).first()
-            if found is None:
-                return False
-            forget(connection, conversation, self._clock())
-            return True
+            self._writer.truncate_due = True
+            return forget_theirs(connection, conversation, visitor, self._clock())
 
         return bool(await self._ask(Job(call=delete)))
 
+    async def forget_before(self, moment: float) -> int:
+        """Remove the text of all conversations in which nothing was asked since then. Returns: how many there were."""
+
+        def delete(connection: Connection) -> int:
+            self._writer.truncate_due = True
+            return forget_older(connection, moment, self._clock(), FORGOTTEN_AT_ONCE)
+
+        total = 0
+        while found := cast(int, await self._ask(Job(call=delete))):
+            total += found
+        return total
+
     async def sweep(self) -> int:
         """Close what dead owners left open, now. Runs by itself at `open` and every second. Returns: rows closed."""
-        return await asyncio.get_running_loop().run_in_executor(None, self._writer.sweep)
+        return cast(int, await self._ask(Job(call=self._writer.sweep)))
+
+    async def verify(self) -> list[Inconsistency]:
+        """Derive again what the books say twice, and report every contradiction; empty: they are right."""
+        return await self._read(inconsistencies)
 
     # Reading. What this process handed over before is written first, so that it is seen.
 
@@ -212,9 +224,7 @@ class Store:
         self, *, exchange: str | None = None, open_only: bool = False, since: float | None = None, limit: int = 1000
     ) -> list[CompletionRow]:
         """The latest `limit` completions that fit, oldest first. since: opened at or after this time."""
-        return await self._read(
-            reading.completions_where, exchange=exchange, open_only=open_only, since=since, limit=limit
-        )
+        return await self._read(reading.completions_where, exchange, open_only, since, limit)
 
     async def spent(self, assistant: str | None, since: float) -> Spent:
         """What an assistant (None: all of them) has spent in completions opened at or after `since`."""
@@ -263,20 +273,24 @@ class Store:
         finally:
             timer.cancel()
 
-    async def _read(self, query: Callable[P, T], *given: Any, **named: Any) -> T:
+    async def _read(self, query: Callable[..., T], *given: Any) -> T:
         if self._writer.behind:
             await self.flush()
+        asked = [clean(value) if isinstance(value, str) else value for value in given]
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: self._query(query, *given, **named))
+        try:
+            return await loop.run_in_executor(self._threads, lambda: self._query(query, *asked))
+        except RuntimeError as error:  # the threads are shut down
+            raise StoreError("the store is closed") from error
 
-    def _query(self, query: Callable[..., T], *given: Any, **named: Any) -> T:
+    def _query(self, query: Callable[..., T], *given: Any) -> T:
         connection: Connection | None = getattr(self._local, "connection", None)
         try:
             if connection is None:
                 connection = self._local.connection = self._engine.connect()
                 self._connections.append(connection)
             with connection.begin():
-                return query(connection, *given, **named)
+                return query(connection, *given)
         except (DBAPIError, sqlite3.Error) as error:
             if connection is not None:
                 connection.invalidate()
@@ -303,4 +317,7 @@ def _expire(writer: Writer, job: Job) -> None:
 
 def _abandon(writer: Writer, wait: float) -> None:
     """A store that nobody closed: still written in full, when it is collected or the interpreter ends."""
-    writer.close(wait)
+    try:
+        writer.close(wait)
+    except StoreError as error:
+        _logger.error("%s", error)  # noqa: TRY400 - nobody is there to catch it, and the trace says nothing more

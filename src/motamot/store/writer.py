@@ -65,7 +65,8 @@ class Job:
 class Writer:
     """The writer thread and its inbox.
 
-    error: what keeps it from writing at the moment, or None. Hand-overs are taken all the same.
+    error:        what keeps it from writing at the moment, or None. Hand-overs are taken all the same.
+    truncate_due: set where text was deleted: the write-ahead log is emptied within a second or so.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Writer:
         self.database = database
         self.owner = owner
         self.error: StoreError | None = None
+        self.truncate_due = False
         self._failing_since: float | None = None
         self._limits = limits
         self._clock = clock
@@ -115,7 +117,7 @@ class Writer:
                 self._renewed = (time.monotonic(), self._clock())
                 with self._transaction() as connection:
                     sweeping.register(connection, self.owner, self._renewed[1])
-                self.sweep()
+                self._sweep()
                 break
             except _DATABASE as error:
                 self._disconnect()
@@ -148,10 +150,10 @@ class Writer:
     @property
     def failing(self) -> StoreError | None:
         """The error that has kept it from writing for longer than anybody waits, or None."""
-        since = self._failing_since
-        if since is not None and time.monotonic() - since > self._limits.store_seconds:
-            return self.error
-        return None
+        since, error = self._failing_since, self.error
+        if since is None or error is None or time.monotonic() - since <= self._limits.store_seconds:
+            return None
+        return StoreError(error.message, detail=error.detail)  # a new one for each who raises it
 
     def withdraw(self, job: Job) -> None:
         """On the waiting loop: its caller has given up. What was written, or will be, is taken out again."""
@@ -342,10 +344,12 @@ class Writer:
         self._failures, self._retry_at = 0, 0.0
 
     def _compact(self) -> None:
-        """Of several checkpoints of one exchange keep one: the last text, and all boundaries."""
+        """Keep one checkpoint of an exchange: the last text, and all boundaries. Drop what was withdrawn."""
         latest: dict[str, Job] = {}
         kept: list[Job] = []
         for job in reversed(self._pending):
+            if job.withdrawn:
+                continue
             if len(job.records) == 1 and isinstance(record := job.records[0], Checkpoint):
                 if (newer := latest.get(record.exchange)) is not None:
                     last = newer.records[0]
@@ -367,24 +371,38 @@ class Writer:
                 with self._transaction():
                     pass
                 self._recovered()
-            self.sweep()
+            self._sweep()
+            if self.truncate_due:
+                self._truncate()
         except _DATABASE as error:
             self._failed(error)
         except Exception:
             self._disconnect()
             _logger.exception("looking after other owners' rows failed; it is tried again")
 
-    def sweep(self) -> int:
-        """Close what dead owners left open. Returns: how many rows."""
+    def _truncate(self) -> None:
+        """Empty the write-ahead log: it still holds the text of what was deleted. Waits for no reader: tries again."""
+        if self._connection is None:
+            return
+        driver = self._connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        driver.execute("PRAGMA busy_timeout=0")
+        try:
+            (busy, *_) = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            driver.execute(f"PRAGMA busy_timeout={BUSY_MILLISECONDS}")
+        self.truncate_due = bool(busy)
+
+    def _sweep(self) -> None:
         with self._looking() as connection:
             dead = self._dead(connection)
-        if not dead:
-            return 0
-        with self._transaction() as connection:
-            # Again under the lock: one of them may have renewed its lease meanwhile.
-            return sweeping.close_rows(
-                connection, [o for o in self._dead(connection) if o in dead], self._clock(), self._price
-            )
+        if dead:
+            with self._transaction() as connection:
+                self.sweep(connection)
+
+    def sweep(self, connection: Connection) -> int:
+        """Within a transaction: close what dead owners left open. Returns: how many rows."""
+        return sweeping.close_rows(connection, self._dead(connection), self._clock(), self._price)
 
     def _dead(self, connection: Connection) -> list[str]:
         known = sweeping.others(connection, self.owner.id)
