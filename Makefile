@@ -1,0 +1,40 @@
+# Two commands do all the set-up themselves: `make serve` and `make test`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: serve test check fix bench docs clean
+
+serve: $(VENV)/ready ## ask a question in the terminal (a page follows)
+	@$(BIN)/motamot ask
+
+test: $(VENV)/tested check ## everything: lint, types, generated files, the built wheel, all tests
+	$(BIN)/python -m pytest
+
+check: $(VENV)/tested ## lint, format, strict types, generated files fresh
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python scripts/docs.py --check
+
+fix: $(VENV)/tested ## put lint and format right
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/tested ## make the generated pages again
+	$(BIN)/python scripts/docs.py
+
+bench: $(VENV)/tested ## measure against peers; figures go to docs/performance.md
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/ready: pyproject.toml
+	PYTHON=$(PYTHON) sh scripts/venv.sh $(VENV) .[local]
+	@touch $@
+
+$(VENV)/tested: pyproject.toml $(VENV)/ready
+	PYTHON=$(PYTHON) sh scripts/venv.sh $(VENV) .[local] --group test --group check --group bench
+	@touch $@

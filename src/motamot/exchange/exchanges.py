@@ -1,0 +1,342 @@
+"""All exchanges of one process: beginning, finding, joining and ending them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from motamot.answer import By, Code, Ended, Outcome, Started, SurrogateJoiner
+from motamot.errors import Conflict, InvalidRequest, LimitExceeded, NotFound
+from motamot.exchange.exchange import Answer, Ending, Exchange, Follower, Visible, Wishes
+from motamot.exchange.log import Log
+from motamot.exchange.states import State
+from motamot.limits import Limits
+from motamot.store.records import ExchangeBegun, ExchangeRow
+from motamot.store.store import Store
+
+__all__ = ["Asking", "Exchanges", "new_id"]
+
+
+def new_id() -> str:
+    """128 random bits, safe in a URL and in an event id (no full stop)."""
+    return secrets.token_urlsafe(16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """A question to an assistant.
+
+    visitor:      who asks, as the store knows them (a hash, or the host's own name for its user).
+    conversation: one of this visitor's with this assistant, or None for a new one.
+    key:          the client's name for this question: asked again under it, the exchange is joined, not begun.
+    replaces:     the exchange this one is asked again for; it is left out of later history.
+    """
+
+    message: str
+    visitor: str
+    assistant: str = "default"
+    conversation: str | None = None
+    key: str | None = None
+    replaces: str | None = None
+    model: str = ""
+
+    def body_hash(self) -> str:
+        """The same key with another one of these is a conflict."""
+        parts = (self.message, self.assistant, self.conversation or "", self.replaces or "")
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Exchanges:
+    """The exchanges under way, and those that ended a short while ago. One per process, on one event loop."""
+
+    def __init__(self, store: Store, limits: Limits = Limits()) -> None:
+        self.store = store
+        self.limits = limits
+        self._by_id: dict[str, Exchange] = {}
+        self._by_key: dict[tuple[str, str], Exchange] = {}
+        self._opening: dict[tuple[str, str], tuple[str, asyncio.Future[Exchange]]] = {}
+        self._stops: dict[tuple[str, str], tuple[float, int | None]] = {}
+        self._tick: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    @property
+    def running(self) -> list[Exchange]:
+        """The exchanges that have not ended."""
+        return [exchange for exchange in self._by_id.values() if exchange.ended is None]
+
+    async def begin(
+        self,
+        asking: Asking,
+        answer: Answer,
+        *,
+        limits: Limits | None = None,
+        visible: Visible = Visible(),
+        wishes: Wishes = Wishes(),
+        marks: tuple[str, ...] = (),
+    ) -> Exchange:
+        """Admit a question and begin to answer it, or join the exchange that its key already names.
+
+        Raises: InvalidRequest (empty or too long), Conflict (same key, another question), NotFound (somebody
+                else's conversation), LimitExceeded (too many under way), StoreError (it could not be booked).
+        """
+        limits = limits or self.limits
+        asking = _checked(asking, limits)
+
+        def made(begun: ExchangeBegun) -> Exchange:
+            return Exchange(begun, store=self.store, limits=limits, visible=visible, wishes=wishes, marks=marks)
+
+        if asking.key is None:
+            return await self._open(asking, answer, made)
+        name = (asking.visitor, asking.key)
+        known = self._by_key.get(name)
+        if known is not None:
+            return _same(known, asking)
+        if name in self._opening:  # twice within a moment: both get the one that is being opened
+            body, opening = self._opening[name]
+            if body != asking.body_hash():
+                raise _conflict()
+            return await asyncio.shield(opening)
+        future: asyncio.Future[Exchange] = asyncio.get_running_loop().create_future()
+        self._opening[name] = (asking.body_hash(), future)
+        try:
+            exchange = await self._open(asking, answer, made)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                error = Conflict("the client that asked this left before it was admitted; ask again")
+            future.set_exception(error)
+            future.exception()  # retrieved: nobody may have joined
+            raise
+        else:
+            future.set_result(exchange)
+            return exchange
+        finally:
+            del self._opening[name]
+
+    async def _open(self, asking: Asking, answer: Answer, made: Callable[[ExchangeBegun], Exchange]) -> Exchange:
+        begun = ExchangeBegun(
+            id=new_id(),
+            conversation=asking.conversation or new_id(),
+            assistant=asking.assistant,
+            visitor=asking.visitor,
+            question=asking.message,
+            started_at=time.time(),
+            model=asking.model,
+            key=asking.key,
+            body_hash=asking.body_hash() if asking.key else None,
+            replaces=asking.replaces,
+        )
+        exchange = made(begun)
+        self._admit(asking.visitor, exchange.limits)
+        self._by_id[begun.id] = exchange  # counted from here on: opening takes time
+        try:
+            await self._own_conversation(asking)
+            existing = (await self.store.begin(begun)).existing
+        except BaseException:
+            self._by_id.pop(begun.id, None)
+            raise
+        if existing is not None:
+            self._by_id.pop(begun.id, None)
+            return self._by_id.get(existing.id) or self._replayed(existing)
+        if begun.key is not None:
+            self._by_key[begun.visitor, begun.key] = exchange
+        stopped, seen = self._remembered_stop(begun)
+        exchange.start(answer)
+        self._keep_ticking()
+        self._limit_time(exchange)
+        if stopped:
+            exchange.seen = seen
+            await exchange.stop()
+        return exchange
+
+    def _admit(self, visitor: str, limits: Limits) -> None:
+        if self._closed:
+            raise LimitExceeded("this server is shutting down", limit="shutdown_seconds", maximum=0, unit="s")
+        running = self.running
+        if len(running) >= limits.exchanges_running:
+            maximum = limits.exchanges_running
+            raise LimitExceeded(
+                "too many answers are under way; try again in a moment",
+                limit="exchanges_running",
+                maximum=maximum,
+                unit="exchanges",
+            )
+        if sum(exchange.begun.visitor == visitor for exchange in running) >= limits.exchanges_per_visitor:
+            raise LimitExceeded(
+                f"you have {limits.exchanges_per_visitor} answers under way; wait for one or stop it",
+                limit="exchanges_per_visitor",
+                maximum=limits.exchanges_per_visitor,
+                unit="exchanges",
+            )
+        held = sum(exchange.log.characters for exchange in self._by_id.values())
+        if held > limits.live_bytes:
+            self._forget(all_ended=True)
+            held = sum(exchange.log.characters for exchange in self._by_id.values())
+        if held > limits.live_bytes:
+            raise LimitExceeded(
+                "this server holds as many answers as it can; try again in a moment",
+                limit="live_bytes",
+                maximum=limits.live_bytes,
+            )
+
+    async def _own_conversation(self, asking: Asking) -> None:
+        if asking.conversation is None:
+            return
+        row = await self.store.conversation(asking.conversation)
+        if row is None or row.visitor != asking.visitor or row.assistant != asking.assistant or row.deleted_at:
+            raise NotFound("there is no such conversation")
+
+    def _remembered_stop(self, begun: ExchangeBegun) -> tuple[bool, int | None]:
+        if begun.key is None:
+            return False, None
+        at, seen = self._stops.pop((begun.visitor, begun.key), (float("-inf"), None))
+        return time.monotonic() - at <= self.limits.stop_memory_seconds, seen
+
+    def _limit_time(self, exchange: Exchange) -> None:
+        limits = exchange.limits
+        seconds = min(limits.exchange_seconds, limits.answer_timeout or limits.exchange_seconds)
+        ending = Ending(
+            outcome=Outcome.FAILED,
+            code=Code.TIMEOUT,
+            message="The answer took too long.",
+            detail=f"not ended within {seconds:g} s (answer_timeout, exchange_seconds)",
+        )
+        timer = asyncio.get_running_loop().call_later(seconds, exchange.begin_end, ending)
+        exchange.at_end(timer.cancel)
+
+    # Finding
+
+    async def find(self, name: str, visitor: str) -> Exchange:
+        """The exchange of this id or key, if it is this visitor's; one that ended long ago comes from the store.
+
+        Raises: NotFound, also for somebody else's.
+        """
+        known = self._by_id.get(name) or self._by_key.get((visitor, name))
+        if known is not None and known.begun.visitor == visitor and known.state is not State.OPENING:
+            return known
+        if (visitor, name) in self._opening:
+            return await asyncio.shield(self._opening[visitor, name][1])
+        row = await self.store.exchange(name) or await self.store.exchange_by_key(visitor, name)
+        if row is None or row.visitor != visitor:
+            raise NotFound("there is no such exchange")
+        return self._by_id.get(row.id) or self._replayed(row)
+
+    async def follow(self, name: str, visitor: str, *, after: int = 0, resumable: bool = False) -> Follower:
+        """Read an exchange from behind event `after`. Raises NotFound."""
+        return (await self.find(name, visitor)).follow(after, resumable=resumable)
+
+    async def stop(self, name: str, visitor: str, *, seen: int | None = None, by: By = By.VISITOR) -> Ended | None:
+        """Stop an exchange by its id or key; None where there is none yet: a begin under that key is then stopped.
+
+        Answered after the upstream is closed. Idempotent.
+        """
+        try:
+            exchange = await self.find(name, visitor)
+        except NotFound:
+            if len(self._stops) < self.limits.stops_remembered:
+                self._stops[visitor, name] = (time.monotonic(), seen)
+            self._keep_ticking()
+            return None
+        return await exchange.stop(seen=seen, by=by)
+
+    def _replayed(self, row: ExchangeRow) -> Exchange:
+        """An exchange of an earlier process, or one of another that is still running, as the store has it."""
+        begun = ExchangeBegun(
+            id=row.id,
+            conversation=row.conversation,
+            assistant=row.assistant,
+            visitor=row.visitor,
+            question=row.question or "",
+            started_at=row.started_at,
+            model=row.model,
+            key=row.key,
+            body_hash=row.body_hash,
+            replaces=row.replaces,
+        )
+        exchange = Exchange(begun, store=self.store, limits=self.limits, marks=row.marks)
+        started = Started(exchange=row.id, conversation=row.conversation, assistant=row.assistant, model=row.model)
+        exchange.ended = Ended(
+            outcome=Outcome(row.outcome or Outcome.INTERRUPTED),
+            code=Code(row.code) if row.code else None,
+            message=row.message,
+            by=By(row.by) if row.by else None,
+            shown=row.sent if row.seen is None else row.seen,
+            marks=row.marks,
+        )
+        exchange.log = Log.rebuilt(row.shown or "", row.boundaries, started, exchange.ended, row.events)
+        exchange.state = State.ENDED
+        exchange.sent = row.sent
+        exchange.settle()
+        return exchange
+
+    # Housekeeping
+
+    def _keep_ticking(self) -> None:
+        if self._tick is None and not self._closed:
+            # A quarter less than the limit: a checkpoint takes its time to reach the disk.
+            seconds = self.limits.checkpoint_seconds * 0.75
+            self._tick = asyncio.get_running_loop().call_later(seconds, self._ticked)
+
+    def _ticked(self) -> None:
+        self._tick = None
+        checkpoints = [kept for exchange in self.running if (kept := exchange.checkpoint()) is not None]
+        if checkpoints:
+            self.store.checkpoint(checkpoints)
+        self._forget()
+        if self._by_id or self._stops:
+            self._keep_ticking()
+
+    def _forget(self, *, all_ended: bool = False) -> None:
+        now = time.monotonic()
+        for exchange in list(self._by_id.values()):
+            old = now - exchange.ended_at > exchange.limits.replay_seconds
+            if exchange.ended is not None and (old or all_ended) and not exchange.followed:
+                del self._by_id[exchange.id]
+                if exchange.begun.key is not None:
+                    self._by_key.pop((exchange.begun.visitor, exchange.begun.key), None)
+        stale = [key for key, (at, _) in self._stops.items() if now - at > self.limits.stop_memory_seconds]
+        for key in stale:
+            del self._stops[key]
+
+    async def close(self) -> None:
+        """Shut down: running exchanges end as `interrupted` and are booked, within `shutdown_seconds`."""
+        self._closed = True
+        if self._tick is not None:
+            self._tick.cancel()
+            self._tick = None
+        ends = [exchange.end(Ending(outcome=Outcome.INTERRUPTED)) for exchange in self.running]
+        if ends:
+            await asyncio.wait_for(asyncio.gather(*ends), self.limits.shutdown_seconds)
+        await self.store.flush()
+
+
+def _checked(asking: Asking, limits: Limits) -> Asking:
+    if not isinstance(asking.message, str):
+        raise InvalidRequest("message must be text", field="message")
+    joiner = SurrogateJoiner()  # halves of characters can be neither stored nor sent on
+    message = joiner.feed(asking.message) + joiner.close()
+    if not message.strip():
+        raise InvalidRequest("message is empty; say something", field="message")
+    size = len(message.encode())
+    if size > limits.message_bytes:
+        raise InvalidRequest(
+            f"message has {size} bytes; at most {limits.message_bytes} are taken",
+            field="message",
+            limit=limits.message_bytes,
+        )
+    if asking.key is not None and not 1 <= len(asking.key.encode("utf-8", "surrogatepass")) <= limits.key_bytes:
+        raise InvalidRequest(f"key must have 1 to {limits.key_bytes} bytes", field="key", limit=limits.key_bytes)
+    return replace(asking, message=message)
+
+
+def _conflict() -> Conflict:
+    return Conflict("this key was used for another question; a new question needs a new key")
+
+
+def _same(exchange: Exchange, asking: Asking) -> Exchange:
+    if exchange.begun.body_hash != asking.body_hash():
+        raise _conflict()
+    return exchange

@@ -1,0 +1,107 @@
+"""The log of one answer: an in-memory list, appended to synchronously and followed by any number of readers.
+
+Nothing here waits for a reader: a slow one takes more events at once. A bare future wakes a follower; it was the
+cheapest of what asyncio offers (+1.4 µs a delta, against 2.4 for an `Event` and 3.2 for a `Queue`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from motamot.answer import AnswerEvent, Text
+
+__all__ = ["Batch", "Log"]
+
+Batch = list[tuple[int, AnswerEvent]]
+"""Events with their numbers, in order."""
+
+
+class Log:
+    """The events of one answer. Event number n is at index n - 1.
+
+    A log that was rebuilt from the store has None where an event was not kept: followers skip it, so that the
+    others keep their numbers.
+    """
+
+    __slots__ = ("_waiters", "characters", "closed", "events")
+
+    def __init__(self, events: Iterable[AnswerEvent | None] = (), *, closed: bool = False) -> None:
+        self.events: list[AnswerEvent | None] = list(events)
+        self.closed = closed
+        self.characters = 0  # of text, reasoning included where it is shown: what the log costs to hold
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def extend(self, events: Sequence[AnswerEvent]) -> None:
+        """Append, and wake whoever follows."""
+        self.events.extend(events)
+        if self._waiters:
+            self.wake()
+
+    def close(self) -> None:
+        """No event comes any more."""
+        self.closed = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Let every follower look again."""
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    def after(self, number: int) -> Batch:
+        """The events behind event `number`, as far as they have come."""
+        return [(n, event) for n, event in enumerate(self.events[number:], number + 1) if event is not None]
+
+    async def changed(self) -> None:
+        """Wait until something was appended, the log was closed, or a reader was woken for its own reasons."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            raise
+
+    def text(self, upto: int | None = None) -> str:
+        """The answer text up to and with event `upto`; all of it without."""
+        return "".join([event.text for event in self.events[:upto] if type(event) is Text])
+
+    def boundaries(self, since: int = 0, characters: int = 0) -> tuple[tuple[int, int], ...]:
+        """`(event number, characters of text up to and with it)` of the text events behind event `since`.
+
+        characters: of text up to and with event `since`.
+        """
+        found = []
+        for number, event in enumerate(self.events[since:], since + 1):
+            if type(event) is Text:
+                characters += len(event.text)
+                found.append((number, characters))
+        return tuple(found)
+
+    @classmethod
+    def rebuilt(
+        cls,
+        text: str,
+        boundaries: Sequence[tuple[int, int]],
+        first: AnswerEvent,
+        ended: AnswerEvent,
+        events: int,
+    ) -> Log:
+        """An ended answer as the store kept it: `text` cut at its boundaries, each piece under its old number."""
+        last = boundaries[-1][0] if boundaries else 1
+        rebuilt: list[AnswerEvent | None] = [None] * max(events, last + 1, 2)
+        rebuilt[0] = first
+        at = 0
+        for number, end in boundaries:
+            piece = text[at:end]
+            at = end
+            if piece and 1 < number < len(rebuilt):
+                rebuilt[number - 1] = Text(piece)
+        if text[at:]:  # what a checkpoint did not bound any more
+            rebuilt[-1] = Text(text[at:])
+            rebuilt.append(None)
+        rebuilt[-1] = ended
+        return cls(rebuilt, closed=True)

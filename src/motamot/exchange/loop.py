@@ -1,0 +1,156 @@
+"""The loop over turns: stream a turn, pass its deltas on as they come, run the tools it asked for, next turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from motamot.answer import Code, Outcome, ToolCalled, ToolReturned, TurnEnded
+from motamot.errors import UpstreamError
+from motamot.exchange.books import Completion, Price
+from motamot.exchange.exchange import Ending, Exchange
+from motamot.exchange.history import conversation, merged
+from motamot.exchange.tools import Tool, ToolContext, ToolResult, run_tool
+from motamot.model import retries
+from motamot.model.turn import Emit, Message, Model, ToolCall, Turn, TurnRequest
+
+__all__ = ["ModelAnswer", "opening"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswer:
+    """Answers an exchange with a model and its tools: exactly one completion per turn, no probe.
+
+    extra:    further fields of each request. price: cost of a usage, None where unknown.
+    fallback: answers, marked, where the model could not even be asked.
+    """
+
+    model: Model
+    price: Price
+    system: str | None = None
+    tools: Sequence[Tool] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+    fallback: Model | None = None
+
+    async def __call__(self, exchange: Exchange, emit: Emit | None = None) -> Ending:
+        """Answer `exchange`, and say how it ended. Events go into its log, or to `emit` where it is given."""
+        emit = emit or exchange.emit
+        limits, wishes = exchange.limits, exchange.wishes
+        messages = await opening(exchange, self.system)
+        for number in range(1, limits.max_turns + 1):
+            request = TurnRequest(
+                messages=messages,
+                max_tokens=min(limits.max_tokens, wishes.max_tokens or limits.max_tokens),
+                tools=wishes.tools or [tool.spec for tool in self.tools],
+                tool_choice=wishes.tool_choice,
+                extra={**self.extra, **wishes.options},
+            )
+            turn = await self._turn(exchange, emit, number, request, self.model)
+            if number == 1 and self.fallback is not None and turn.error is not None and not turn.started:
+                return await self._fall_back(exchange, emit, request, turn.error)
+            calls = turn.tool_calls if turn.finish == "tool_calls" else ()
+            if not calls:
+                return _ending(turn)
+            if wishes.tools:  # the caller runs them, and asks again with their results
+                emit([ToolCalled(id=call.id, name=call.name, arguments=call.arguments) for call in calls])
+                return Ending(outcome=Outcome.COMPLETE)
+            if len(calls) > limits.tool_calls_per_turn:
+                return _budget(f"one turn asked for {len(calls)} tool calls (tool_calls_per_turn)")
+            messages.append(Message(role="assistant", content=turn.text, tool_calls=calls))
+            messages += await self._run_tools(exchange, emit, calls)
+        return _budget(f"still asking for tools after {limits.max_turns} turns (max_turns)")
+
+    async def _fall_back(self, exchange: Exchange, emit: Emit, request: TurnRequest, why: UpstreamError) -> Ending:
+        assert self.fallback is not None
+        exchange.marks = (*exchange.marks, *self.fallback.marks)
+        ending = _ending(await self._turn(exchange, emit, 2, replace(request, tools=()), self.fallback))
+        return replace(ending, message=ending.message or why.message, detail=why.detail)
+
+    async def _turn(self, exchange: Exchange, emit: Emit, number: int, request: TurnRequest, model: Model) -> Turn:
+        """One turn: one completion, or more attempts where none surely started. Each is a row of the ledger."""
+        waited = 0.0
+        attempts = 0
+        while True:
+            attempts += 1
+            completion = Completion(exchange, turn=number, attempt=attempts, model=model.name, price=self.price)
+            turn = await _complete(emit, model, completion, request)
+            usage = completion.close(turn)
+            delay = None
+            if turn.error is not None and not turn.started:
+                delay = retries.delay(turn.error, attempts, waited, exchange.limits)
+            if delay is None:
+                emit([TurnEnded(turn=number, finish=turn.finish, usage=usage)])
+                return turn
+            waited += delay
+            await asyncio.sleep(delay)
+
+    async def _run_tools(self, exchange: Exchange, emit: Emit, calls: Sequence[ToolCall]) -> list[Message]:
+        """Run the calls side by side, and give the model their results in the order of the calls."""
+        begun = exchange.begun
+        context = ToolContext(
+            visitor=begun.visitor, exchange=begun.id, conversation=begun.conversation, assistant=begun.assistant
+        )
+        emit([ToolCalled(id=call.id, name=call.name, arguments=call.arguments) for call in calls])
+
+        async def run(call: ToolCall) -> ToolResult:
+            result = await run_tool(self.tools, call, context, exchange.limits)
+            emit([ToolReturned(id=call.id, name=call.name, status=result.status, result=result.content)])
+            return result
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run(call)) for call in calls]
+        return [
+            Message(role="tool", content=task.result().content, tool_call_id=call.id)
+            for call, task in zip(calls, tasks, strict=True)
+        ]
+
+
+async def opening(exchange: Exchange, system: str | None = None) -> list[Message]:
+    """The messages that open an exchange: instructions, the past that fits, the question."""
+    begun, wishes = exchange.begun, exchange.wishes
+    instructions = "\n\n".join(part for part in (system, wishes.system) if part) or None
+    if wishes.past is not None:
+        first = [Message(role="system", content=instructions)] if instructions else []
+        question = Message(role="user", content=begun.question)
+        return merged([*first, *wishes.past, question, *wishes.followed])
+    rows = await exchange.store.history(begun.conversation, begun.visitor)
+    return conversation(
+        [row for row in rows if row.id != begun.id and row.id != begun.replaces],
+        begun.question,
+        system=instructions,
+        tokens=exchange.limits.history_tokens,
+        count=exchange.store.estimate(begun.model),
+    )
+
+
+async def _complete(emit: Emit, model: Model, completion: Completion, request: TurnRequest) -> Turn:
+    await completion.open(request)
+    attempt = model.attempt(replace(request, headers={**request.headers, "X-Client-Request-Id": completion.id}))
+    completion.watch(attempt)
+    try:
+        return await attempt.run(emit)
+    except BaseException:
+        completion.cancelled()
+        raise
+
+
+def _ending(turn: Turn) -> Ending:
+    error = turn.error
+    if error is not None or turn.finish in ("error", "incomplete"):
+        cut = turn.finish == "incomplete"
+        code = Code(error.code) if error else Code.UPSTREAM_CUT if cut else Code.UPSTREAM_ERROR
+        message = error.message if error else "The model's answer broke off."
+        return Ending(outcome=Outcome.FAILED, code=code, message=message, detail=error.detail if error else None)
+    match turn.finish:
+        case "length":
+            return Ending(outcome=Outcome.TRUNCATED)
+        case "content_filter":
+            return Ending(outcome=Outcome.FILTERED)
+    return Ending(outcome=Outcome.COMPLETE)
+
+
+def _budget(detail: str) -> Ending:
+    message = "The assistant used its tools too often to answer."
+    return Ending(outcome=Outcome.FAILED, code=Code.TOOL_BUDGET, message=message, detail=detail)

@@ -1,0 +1,1 @@
+"""The server's half: ASGI routes, guards and pages around the exchange."""

@@ -1,0 +1,76 @@
+"""Refusing a request before any stream: one JSON shape for every error, and the status that goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from starlette.responses import Response
+
+from motamot.errors import (
+    Conflict,
+    InvalidRequest,
+    LimitExceeded,
+    MotamotError,
+    NotFound,
+    SettingsError,
+    StoreError,
+    UpstreamError,
+)
+
+__all__ = ["Refused", "body", "response", "status"]
+
+
+class Refused(MotamotError):
+    """A request that is not let in. status: HTTP's; headers: what goes with it (`Retry-After`, `Allow`, …)."""
+
+    code = "refused"
+
+    def __init__(self, message: str, *, status: int, code: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = dict(headers or {})
+
+
+_STATUS: list[tuple[type[MotamotError], int]] = [
+    (InvalidRequest, 400),
+    (NotFound, 404),
+    (Conflict, 409),
+    (StoreError, 503),
+    (UpstreamError, 502),
+    (SettingsError, 500),
+]
+_PER_VISITOR = {"exchanges_per_visitor", "requests_per_hour", "tokens_per_hour", "money_per_day"}
+
+
+def status(error: MotamotError) -> int:
+    """The HTTP status of an error that came before the stream."""
+    if isinstance(error, Refused):
+        return error.status
+    if isinstance(error, LimitExceeded):
+        if error.limit == "body_bytes":
+            return 413
+        return 429 if error.limit in _PER_VISITOR else 503
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+def body(error: MotamotError) -> dict[str, object]:
+    """`{"error": {"code", "message", "field"?, "limit"?}}`."""
+    told: dict[str, object] = {"code": error.code, "message": error.message}
+    for name in ("field", "limit"):
+        if (value := getattr(error, name, None)) is not None:
+            told[name] = value
+    return {"error": told}
+
+
+def response(error: MotamotError, content: bytes | None = None) -> Response:
+    """An error as a response; `content` where a protocol has a shape of its own for it."""
+    headers = {"Cache-Control": "no-store"}
+    code = status(error)
+    if code in (429, 503):
+        headers["Retry-After"] = "5"
+    if isinstance(error, Refused):
+        headers |= error.headers
+    data = content if content is not None else msgspec.json.encode(body(error))
+    return Response(data, status_code=code, headers=headers, media_type="application/json")

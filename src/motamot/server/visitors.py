@@ -1,0 +1,68 @@
+"""Who asks: a visitor is known by a secret of 128 bits or more, of which only the hash is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from motamot.server.refusals import Refused
+
+__all__ = ["COOKIE", "Identify", "Visitor", "visitor_of"]
+
+COOKIE = "motamot_visitor"
+_SECRET = re.compile(r"[A-Za-z0-9_-]{22,128}")  # 22 characters of base64url hold 128 bits
+_YEAR = 365 * 24 * 3600
+
+Identify = Callable[[Request], Awaitable[str | None]]
+"""A host's own login: the user's name, or None for nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """name: what the store knows; cookie: a header field for a visitor that is new, else empty."""
+
+    name: str
+    cookie: tuple[tuple[bytes, bytes], ...] = ()
+
+
+async def visitor_of(request: Request, identify: Identify | None = None) -> Visitor:
+    """The visitor of a request; one without a secret is new, and gets a cookie with the answer.
+
+    Raises: Refused (401) for a Bearer that can't be a secret, or where the host's login knows nobody.
+    """
+    if identify is not None:
+        user = await identify(request)
+        if user is None:
+            raise Refused("sign in first", status=401, code="unauthorized")
+        return Visitor(_hash("user:" + user))
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        if not _SECRET.fullmatch(token.strip()):
+            raise Refused(
+                "the Bearer must be the visitor's secret: 22 to 128 of A-Z, a-z, 0-9, - and _",
+                status=401,
+                code="unauthorized",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        return Visitor(_hash(token.strip()))
+    if _SECRET.fullmatch(request.cookies.get(COOKIE, "")):
+        return Visitor(_hash(request.cookies[COOKIE]))
+    return new_visitor(request)
+
+
+def new_visitor(request: Request) -> Visitor:
+    """A visitor nobody has seen, with the cookie that makes them known: HttpOnly, and never sent cross-site."""
+    secret = secrets.token_urlsafe(32)
+    path = request.scope.get("root_path") or "/"
+    secure = "; Secure" if request.url.scheme == "https" else ""
+    cookie = f"{COOKIE}={secret}; Max-Age={_YEAR}; Path={path}; HttpOnly; SameSite=Lax{secure}"
+    return Visitor(_hash(secret), ((b"set-cookie", cookie.encode("latin-1")),))
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
