@@ -257,7 +257,7 @@ class HttpAttempt:
         except _NETWORK as error:
             raise self._unanswered(error, connect) from error
         if self._connection is not None:
-            self._connection[1].head_expected = False
+            self._connection[1].head_came(self._response.content)
         return self._response
 
     def _connected(self, connection: Connection) -> None:
@@ -308,21 +308,35 @@ class HttpAttempt:
 
     async def _read_plain(self, response: aiohttp.ClientResponse, emit: Emit) -> None:
         content = response.content
-        while chunk := await content.readany():
-            self._take(response, chunk, emit)
-            if self._assembly is not None and self._assembly.done:
-                return
+        try:
+            while chunk := await content.readany():
+                self._take(response, chunk, emit)
+                if self._assembly is not None and self._assembly.done:
+                    return
+        except _NETWORK:
+            if chunk := _unread(content):
+                self._take(response, chunk, emit)
+            raise
 
     async def _read_inflated(self, response: aiohttp.ClientResponse, inflater: Inflater, emit: Emit) -> None:
         """The same for a server that compresses although `identity` was asked for. Each piece is bounded, and the
         loop is given back between two of them: a few bytes can hold millions."""
         content = response.content
-        while chunk := await content.readany():
+        cut: Exception | None = None
+        while cut is None:
+            try:
+                chunk = await content.readany()
+            except _NETWORK as error:
+                chunk, cut = _unread(content), error
+            if not chunk:
+                break
             for piece in inflater.feed(chunk):
                 self._take(response, piece, emit)
                 if self._assembly is not None and self._assembly.done:
                     return
                 await asyncio.sleep(0)
+        if cut is not None:
+            raise cut
 
     def _take(self, response: aiohttp.ClientResponse, piece: bytes, emit: Emit) -> None:
         """Pass on what `piece` completes, and say that the model lives. This runs once per delta."""
@@ -443,19 +457,29 @@ class _Wire(ResponseHandler):
 
     uses = 0
     received = 0
-    head_expected = False
     head_too_large = False
+    _head_expected = False
     _head_bytes = 0
+    _body: aiohttp.StreamReader | None = None
+    _lost = False
 
     def begin(self, head_bytes: int) -> None:
         """Another request goes out on this connection."""
         self.uses += 1
         self.received = 0
-        self.head_expected = True
+        self._body = None
+        self._head_expected = True
         self._head_bytes = head_bytes
 
+    def head_came(self, body: aiohttp.StreamReader) -> None:
+        """The head has been read, and `body` is what follows it."""
+        self._head_expected = False
+        self._body = body
+        if self._lost:
+            self._tell()
+
     def data_received(self, data: bytes) -> None:
-        if self.head_expected and self.received > self._head_bytes:
+        if self._head_expected and self.received > self._head_bytes:
             self.head_too_large = True
             self.abort()
             return
@@ -465,6 +489,17 @@ class _Wire(ResponseHandler):
     def abort(self) -> None:
         if self.transport is not None:
             self.transport.abort()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        self._lost = True
+        self._tell()
+
+    def _tell(self) -> None:
+        """aiohttp 3.14 closes the connection on a malformed chunk and forgets to tell who reads the body."""
+        body, self._body = self._body, None
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(aiohttp.ClientPayloadError("the body is malformed"))
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -488,6 +523,13 @@ class _Connector(aiohttp.TCPConnector):
 
 _asking: ContextVar[HttpAttempt] = ContextVar("_asking")
 _LINES = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"})
+
+
+def _unread(content: aiohttp.StreamReader) -> bytes:
+    """What arrived before the error that `content` now raises first: with TLS and on uvloop the last bytes and the
+    end of the connection often come in one go, and the text in them was sent."""
+    content.set_exception(None)  # type: ignore[arg-type]
+    return content.read_nowait(-1)
 
 
 def _said(error: BaseException) -> str:
