@@ -11,7 +11,7 @@ import struct
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from motamot.answer import AnswerEvent, Reasoning, Text
 from motamot.model.http import HttpModel
@@ -170,7 +170,7 @@ class Upstream:
         self._host = host
         self._handlers: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> Upstream:
+    async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accepted, self._host, 0, ssl=self._tls)
         self.port: int = self._server.sockets[0].getsockname()[1]
         self.url = f"http{'s' if self._tls else ''}://{self._host}:{self.port}/v1"

@@ -156,8 +156,10 @@ class Teller:
 
 
 def _refusal(status: int, said: str, kind: str, model: str) -> str:
-    if status in (401, 407):
+    if status == 401:
         return "The model's server did not accept the key it was given."
+    if status == 407:
+        return "The proxy on the way to the model's server refused the connection."
     if status == 403:
         return "The model's server does not allow this key to use the model."
     if status == 402 or "insufficient_quota" in kind:
