@@ -23,13 +23,13 @@ def test_events_are_given_out_with_their_numbers() -> None:
 def test_everybody_who_waits_is_woken_and_a_waiter_that_was_cancelled_is_forgotten() -> None:
     async def run() -> None:
         log = Log()
-        waiting = [asyncio.ensure_future(log.changed()) for _ in range(3)]
+        waiting = [log.changed() for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         await asyncio.sleep(0)
-        log.extend([STARTED])
+        log.append(STARTED)
         assert await asyncio.gather(*waiting[1:]) == [None, None]
-        closing = asyncio.ensure_future(log.changed())
+        closing = log.changed()
         await asyncio.sleep(0)
         log.close()
         await closing
@@ -39,7 +39,8 @@ def test_everybody_who_waits_is_woken_and_a_waiter_that_was_cancelled_is_forgott
 
 def test_boundaries_speak_of_event_numbers_and_characters() -> None:
     log = Log()
-    log.extend([STARTED, Text("ab"), ToolCalled(id="1", name="t"), Text("é")])
+    for event in (STARTED, Text("ab"), ToolCalled(id="1", name="t"), Text("é")):
+        log.append(event)
     assert log.boundaries() == ((2, 2), (4, 3))
     assert log.boundaries(2, 2) == ((4, 3),)
     assert [log.text(n) for n in range(5)] == ["", "", "ab", "ab", "abé"]
@@ -54,7 +55,8 @@ def test_a_log_rebuilt_from_the_store_gives_the_same_text_behind_every_number(
     kept: list[AnswerEvent], after: int
 ) -> None:
     log = Log()
-    log.extend([STARTED, *kept, ENDED])
+    for event in (STARTED, *kept, ENDED):
+        log.append(event)
     rebuilt = Log.rebuilt(log.text(), log.boundaries(), STARTED, ENDED, len(log.events))
     batch = rebuilt.after(after)
     expected = log.text()[len(log.text(after)) :]

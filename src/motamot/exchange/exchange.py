@@ -105,6 +105,8 @@ class Exchange:
         self.wishes = wishes
         self.marks = marks
         self.log = Log()
+        self._most_characters = limits.answer_bytes // 4  # that many are surely within the limit
+        self._most_events = limits.answer_events
         self.state = State.OPENING
         self.ended: Ended | None = None
         self.ending: Ending | None = None
@@ -136,7 +138,7 @@ class Exchange:
         started = Started(
             exchange=begun.id, conversation=begun.conversation, assistant=begun.assistant, model=begun.model
         )
-        self.log.extend([started])
+        self.log.append(started)
         self._task = asyncio.get_running_loop().create_task(self._run(answer), name=f"exchange {begun.id}")
         self._task.add_done_callback(lambda _: self._surely_finished())
 
@@ -200,7 +202,7 @@ class Exchange:
                 boundaries=self.log.boundaries(since, characters),
             )
         )
-        self.log.extend([self.ended])
+        self.log.append(self.ended)
         self.log.close()
         self.settle()
 
@@ -274,16 +276,15 @@ class Exchange:
         """Put events into the log the moment they are known. After the end they are dropped."""
         if self.ended is not None or self.ending is not None:
             return
-        if len(events) != 1 or type(events[0]) is not Text or self._gap is not None:
-            events = [admitted for event in events for admitted in self._admit(event)]
-            if not events:
-                return
         log = self.log
-        for event in events:
-            if type(event) is Text or type(event) is Reasoning:
-                log.characters += len(event.text)
-        log.extend(events)
-        if log.characters > self.limits.answer_bytes or len(log.events) > self.limits.answer_events:
+        if len(events) == 1 and type(event := events[0]) is Text and self._gap is None and event.text:
+            log.append(event, len(event.text))  # the path of nearly every delta
+        else:
+            for event in events:
+                for admitted in self._admit(event):
+                    size = len(admitted.text) if isinstance(admitted, Text | Reasoning) else 0
+                    log.append(admitted, size)
+        if log.characters > self._most_characters or len(log.events) > self._most_events:
             self._check_limits()
 
     def _admit(self, event: AnswerEvent) -> list[AnswerEvent]:
@@ -326,6 +327,7 @@ class Exchange:
         return [Text("\n" * missing), event] if missing > 0 else [event]
 
     def _check_limits(self) -> None:
+        self._most_characters += max(self.limits.answer_bytes // 64, 1)  # counting is linear: not for every delta
         size = len(self.log.text().encode())
         if size > self.limits.answer_bytes or len(self.log.events) > self.limits.answer_events:
             message = "The answer grew longer than this assistant gives."

@@ -32,9 +32,10 @@ class Log:
         self.characters = 0  # of text, reasoning included where it is shown: what the log costs to hold
         self._waiters: list[asyncio.Future[None]] = []
 
-    def extend(self, events: Sequence[AnswerEvent]) -> None:
-        """Append, and wake whoever follows."""
-        self.events.extend(events)
+    def append(self, event: AnswerEvent, characters: int = 0) -> None:
+        """Append, and wake whoever follows. characters: what holding the event costs."""
+        self.events.append(event)
+        self.characters += characters
         if self._waiters:
             self.wake()
 
@@ -45,25 +46,27 @@ class Log:
 
     def wake(self) -> None:
         """Let every follower look again."""
-        for waiter in self._waiters:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
-        self._waiters.clear()
 
     def after(self, number: int) -> Batch:
         """The events behind event `number`, as far as they have come."""
-        return [(n, event) for n, event in enumerate(self.events[number:], number + 1) if event is not None]
+        events = self.events
+        if len(events) == number + 1:  # a follower that keeps up
+            event = events[number]
+            return [] if event is None else [(number + 1, event)]
+        return [(n, event) for n, event in enumerate(events[number:], number + 1) if event is not None]
 
-    async def changed(self) -> None:
-        """Wait until something was appended, the log was closed, or a reader was woken for its own reasons."""
+    def changed(self) -> asyncio.Future[None]:
+        """Done when something was appended, the log was closed, or a reader was woken for its own reasons.
+
+        One that is cancelled meanwhile is dropped at the next change.
+        """
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-            raise
+        return waiter
 
     def text(self, upto: int | None = None) -> str:
         """The answer text up to and with event `upto`; all of it without."""

@@ -1,0 +1,292 @@
+"""An assistant in Python: its model, its tools, and asking it with no server at all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from motamot.answer import AnswerEvent, By, Ended, Outcome, Text, Usage
+from motamot.exchange.exchange import Answer, Ending, Exchange, Visible
+from motamot.exchange.exchanges import Asking, Exchanges
+from motamot.exchange.loop import ModelAnswer
+from motamot.exchange.own import OwnAnswer, Question
+from motamot.exchange.tools import Tool, ToolContext, ToolError, tool_from
+from motamot.limits import Limits
+from motamot.model.recorded import RecordedModel
+from motamot.model.sources import Wanted, resolve
+from motamot.model.turn import Model
+from motamot.store.location import default_database
+from motamot.store.prices import PriceBook, Prices
+from motamot.store.store import Store
+
+__all__ = ["Asked", "Assistant", "Question", "ToolContext", "ToolError"]
+
+_logger = logging.getLogger("motamot.model")
+
+
+class Assistant:
+    """A named configuration of a model: ask it from Python, or mount it in an app.
+
+    upstream:  address of an OpenAI-compatible API (`https://api.openai.com/v1`), or a `Model`; without one, the
+               environment or a server on this machine, as docs/models.md says.
+    model:     the model's name there. api_key: its key.
+    system:    the system prompt.
+    tools:     plain typed functions, sync or async; their schema comes from annotations and docstring.
+    store:     the database (a path or URL), or a `Store`; docs/models.md says where it is without one.
+    visible:   what visitors see of tools, reasoning and routing.
+    extra:     further fields of each request to the model, as `{"temperature": 0.2}`.
+    prices:    what tokens cost, where the maintained table does not know this model.
+    recorded:  sample answers that stand in, marked, when the model can't be reached.
+    """
+
+    def __init__(
+        self,
+        *,
+        upstream: str | Model | None = None,
+        model: str | None = None,
+        api_key: str | None = None,
+        system: str | None = None,
+        tools: Sequence[Callable[..., Any]] = (),
+        name: str = "default",
+        store: str | Path | Store | None = None,
+        limits: Limits = Limits(),
+        visible: Visible = Visible(),
+        extra: Mapping[str, Any] | None = None,
+        prices: Prices | None = None,
+        recorded: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self.system = system
+        self.tools: list[Tool] = [tool_from(function) for function in tools]
+        self.limits = limits
+        self.visible = visible
+        self.extra = dict(extra or {})
+        self._prices = PriceBook({name: prices} if prices else {})
+        self._upstream = upstream
+        self._model_name = model
+        self._api_key = api_key
+        self._recorded = tuple(recorded)
+        self._where = store
+        self._own: Callable[[Question], AsyncIterator[AnswerEvent]] | None = None
+        self._open = 0
+        self._opening: asyncio.Lock | None = None
+        self._running: _Running | None = None
+
+    def answer(
+        self, generator: Callable[[Question], AsyncIterator[AnswerEvent]]
+    ) -> Callable[[Question], AsyncIterator[AnswerEvent]]:
+        """Bring your own answer: an async generator of answer events takes the model's place.
+
+        Stop, resume, booking, protocols and transcript stay. `question.model_answer()` gives the model's answer.
+        """
+        self._own = generator
+        return generator
+
+    @asynccontextmanager
+    async def ask(
+        self,
+        message: str,
+        *,
+        conversation: str | None = None,
+        visitor: str = "local",
+        key: str | None = None,
+        replaces: str | None = None,
+    ) -> AsyncIterator[Asked]:
+        """Ask, and read the answer's events as they come; leaving early stops the model.
+
+        conversation: `exchange.conversation` of an earlier answer, to go on with it.
+        key:          asked again under the same key, the same exchange is joined: nothing is generated twice.
+        Raises:       InvalidRequest, Conflict, NotFound, LimitExceeded, SettingsError, StoreError. What the model
+                      does wrong is not raised: it is the outcome of the answer.
+        """
+        async with self:
+            running = self._running
+            assert running is not None
+            asking = Asking(
+                message=message,
+                visitor=visitor,
+                assistant=self.name,
+                conversation=conversation,
+                key=key,
+                replaces=replaces,
+                model=running.model.name if running.model else "",
+            )
+            exchange = await running.exchanges.begin(
+                asking, running.answer, limits=self.limits, visible=self.visible, marks=running.marks
+            )
+            asked = Asked(exchange)
+            try:
+                yield asked
+            finally:
+                await asked.close()
+                await running.store.flush()
+
+    async def __aenter__(self) -> Assistant:
+        """Open the store and the model's connections, and keep them for as long as anybody is inside."""
+        if self._open == 0:
+            self._opening = asyncio.Lock()  # of the event loop that is running now
+        self._open += 1
+        try:
+            assert self._opening is not None
+            async with self._opening:
+                if self._running is None:
+                    self._running = await self._start()
+        except BaseException:
+            self._open -= 1
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._open -= 1
+        if self._open == 0 and self._running is not None:
+            running, self._running = self._running, None
+            await running.close()
+
+    @property
+    def exchanges(self) -> Exchanges:
+        """The exchanges under way. Raises RuntimeError outside `async with chat`."""
+        if self._running is None:
+            raise RuntimeError("the assistant is not open: use it inside `async with chat:`")
+        return self._running.exchanges
+
+    async def _start(self) -> _Running:
+        model = await asyncio.to_thread(self._model)
+        where = self._where
+        own_store = not isinstance(where, Store)
+        if isinstance(where, Store):
+            store = where
+        else:
+            opened = partial(Store.open, limits=self.limits, prices=self._prices)
+            store = await asyncio.to_thread(opened, where or default_database())
+        try:
+            return _Running(
+                store=store,
+                own_store=own_store,
+                model=model,
+                own_model=model is not self._upstream,
+                exchanges=Exchanges(store, self.limits),
+                answer=self._answer(model),
+                marks=model.marks if model else (),
+            )
+        except BaseException:
+            if own_store:
+                await store.close()
+            raise
+
+    def _model(self) -> Model | None:
+        """Blocks: a server may have to be looked for, and asked what it has."""
+        if self._upstream is not None and not isinstance(self._upstream, str):
+            return self._upstream
+        if self._own is not None and self._upstream is None and self._model_name is None:
+            return None
+        wanted = Wanted(upstream=self._upstream, model=self._model_name, api_key=self._api_key, limits=self.limits)
+        choice = resolve(wanted, ask=None, say=_logger.info, embedded=False)
+        _logger.info(choice.why)
+        return choice.make()
+
+    def _answer(self, model: Model | None) -> Answer:
+        fallback = RecordedModel(self._recorded, reason="the model could not be reached") if self._recorded else None
+        price = partial(self._prices.cost, self.name)
+        loop = None
+        if model is not None:
+            loop = ModelAnswer(
+                model=model,
+                price=price,
+                system=self.system,
+                tools=self.tools,
+                extra=self.extra,
+                fallback=fallback,
+            )
+        if self._own is not None:
+            return OwnAnswer(generator=self._own, price=price, model_answer=loop)
+        assert loop is not None
+        return loop
+
+
+class _Running:
+    """What an open assistant holds."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        own_store: bool,
+        model: Model | None,
+        own_model: bool,
+        exchanges: Exchanges,
+        answer: Answer,
+        marks: tuple[str, ...],
+    ) -> None:
+        self.store = store
+        self.model = model
+        self.exchanges = exchanges
+        self.answer = answer
+        self.marks = marks
+        self._own_store = own_store
+        self._own_model = own_model
+
+    async def close(self) -> None:
+        await self.exchanges.close()
+        if self.model is not None and self._own_model:
+            await self.model.close()
+        if self._own_store:
+            await self.store.close()
+
+
+class Asked:
+    """An answer being read: iterate over it for its events, once. After the last one, see `ended`."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._follower = exchange.follow()
+        self._number = 0
+        self.text = ""  # of the events read so far
+
+    @property
+    def id(self) -> str:
+        """The exchange's id."""
+        return self._exchange.id
+
+    @property
+    def conversation(self) -> str:
+        """Give it to the next `ask` to go on."""
+        return self._exchange.begun.conversation
+
+    @property
+    def ended(self) -> Ended | None:
+        """How it ended; None while the answer is coming."""
+        return self._exchange.ended
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """In one word; None while the answer is coming."""
+        return self._exchange.ended.outcome if self._exchange.ended else None
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of the completions booked so far."""
+        return self._exchange.usage
+
+    async def __aiter__(self) -> AsyncIterator[AnswerEvent]:
+        while batch := await self._follower.next():
+            for number, event in batch:
+                self._number = number
+                if isinstance(event, Text):
+                    self.text += event.text
+                yield event
+
+    async def stop(self) -> Ended:
+        """Stop the model; back when its connection is closed. What was read so far is what was shown."""
+        self._follower.delivered(self._number)
+        return await self._exchange.stop(seen=self._number, by=By.VISITOR)
+
+    async def close(self) -> None:
+        """Leave: an answer that has not ended is stopped."""
+        self._follower.delivered(self._number)
+        self._follower.close()
+        await self._exchange.end(Ending(outcome=Outcome.STOPPED, by=By.DISCONNECT))
