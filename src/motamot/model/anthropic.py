@@ -6,7 +6,6 @@ delta types may be added; what is not known is skipped (dialect-anthropic-ping).
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from motamot.answer import AnswerEvent, Source
 from motamot.limits import Limits
 from motamot.model.base import Dialect
 from motamot.model.events import EventStreamAssembly
-from motamot.model.words import detail_of
+from motamot.model.words import detail_of, json_text
 from motamot.sse import Event
 
 __all__ = ["AnthropicAssembly"]
@@ -148,7 +147,7 @@ class AnthropicAssembly(EventStreamAssembly):
         block = self._blocks.get(index) if type(index) is int else None
         if block is not None and not block.opened and block.whole:
             block.opened = True
-            self._add_tools([_fragment(index, json.dumps(block.whole, ensure_ascii=False))])
+            self._add_tools([_fragment(index, json_text(block.whole))])
 
 
 def _text(value: dict[str, Any], key: str) -> bool:

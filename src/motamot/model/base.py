@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
 
 from motamot.answer import AnswerEvent, Reasoning, Source, SurrogateJoiner, Text, Usage
@@ -118,10 +119,11 @@ class Assembly(ABC):
             finish = "unknown"
         if finish != "tool_calls":
             calls = tuple(_not_run(call, finish) for call in calls)
-        if self._closed and (failure is None or (finish == "incomplete" and error is None)):
+        if self._closed and (failure is None or finish == "incomplete"):
             self._note_missing(note)
+        last = self._texts[-1] if self._texts else ""
         text = self._joined(self._texts)
-        self._repeats.report(note, text)
+        self._repeats.report(note, text, last)
         return Turn(
             finish=finish,
             text=text,
@@ -155,7 +157,6 @@ class Assembly(ABC):
             self._note("content-after-finish", "text came after the finish reason")
         if self._repeats.watching:
             self._repeats.see(delta)
-        self._repeats.last = delta
         if self._whole_text is not None:
             delta = self._whole_text.rest(delta, self._note)
         text = self._joiner.feed(delta)
@@ -258,10 +259,10 @@ class Assembly(ABC):
             self._put_pieces(self._think.feed(held) + self._think.close(), out)
 
     def _joined(self, parts: list[str]) -> str:
-        """The parts as one text, and kept as one: the next snapshot joins only what came since."""
-        if len(parts) > 1:
-            parts[:] = ["".join(parts)]
-        return parts[0] if parts else ""
+        """The parts as one text. All but the last are kept as one: the next snapshot joins only what came since."""
+        if len(parts) > 2:
+            parts[:-1] = ["".join(parts[:-1])]
+        return "".join(parts)
 
     def _ending(self, error: UpstreamError | None) -> tuple[str, UpstreamError | None]:
         """The finish word, and the error where it is `error` or `incomplete`."""
@@ -280,6 +281,9 @@ class Assembly(ABC):
         if error is None:
             detail = self._clue or f"the stream ended with neither a finish reason nor {self._end_mark_name}"
             error = UpstreamError("The model's answer was cut off.", code="upstream_cut", detail=detail)
+        elif self._clue and error.detail and self._clue not in error.detail:
+            error = copy(error)
+            error.detail = f"{error.detail}; {self._clue}"
         return ("incomplete" if error.code == "upstream_cut" else "error"), error
 
     def _explained(self) -> UpstreamError | None:
@@ -306,11 +310,10 @@ def _not_run(call: ToolCall, finish: str) -> ToolCall:
 class _Repeats:
     """Sees whether deltas repeat the text so far, or the last one all of it. It reports and never repairs."""
 
-    __slots__ = ("_before", "_grown", "_seen", "last", "watching")
+    __slots__ = ("_before", "_grown", "_seen", "watching")
 
     def __init__(self) -> None:
         self.watching = True  # until a delta does not begin with the one before
-        self.last = ""
         self._before = ""
         self._grown = 0
         self._seen = 0
@@ -326,11 +329,11 @@ class _Repeats:
         elif len(delta) > len(before) > 0:
             self._grown += 1
 
-    def report(self, note: Note, text: str) -> None:
+    def report(self, note: Note, text: str, last: str) -> None:
         if self.watching:
             if self._seen >= _REPEATS_MIN and self._grown >= _REPEATS_MIN - 1:
                 note("cumulative-deltas", "each delta repeats the text so far")
-        elif len(self.last) > 1 and text == self.last * 2:
+        elif len(last) > 1 and text == last * 2:
             note("repeated-full-text", "the last delta repeats the whole answer")
 
 

@@ -18,7 +18,8 @@ __all__ = ["EventStreamAssembly", "json_values", "shown"]
 _FIELDS = {"", "data", "event", "id", "retry"}  # "": a comment
 _PINGS = {"ping", "keep-alive", "keepalive", "heartbeat"}  # comments sent as data
 _DONE = "[DONE]"
-_TOLERANT = json.JSONDecoder(strict=False)
+_DIGITS_MAX = 400
+_VALUES_MAX = 100  # JSON texts run into one event
 
 
 class EventStreamAssembly(Assembly):
@@ -37,6 +38,7 @@ class EventStreamAssembly(Assembly):
             if self._done:
                 break
             self._event(event, out)
+        self._check_limit()
         return out
 
     @abstractmethod
@@ -64,6 +66,11 @@ class EventStreamAssembly(Assembly):
         if events:
             self._head = None
         return events
+
+    def _check_limit(self) -> None:
+        """The decoder gives the events before one that is too long, and raises only when it is called again."""
+        if not (self._done or self._closed):
+            self._events(b"")
 
     def _begin(self, chunk: bytes) -> None:
         """Keep the body's beginning until the first event: it may be a JSON reply, or a page."""
@@ -105,7 +112,10 @@ class EventStreamAssembly(Assembly):
             return
         if self._error_field:
             return
-        if not _is_cut_event_stream(text):
+        if text.startswith(("{", "[")):  # JSON that was cut
+            self._note("json-parse", "the reply is not whole JSON")
+            self._clue = self._clue or shown(text)
+        elif not _is_cut_event_stream(text):
             self._fail("The model's server answered something else.", detail=shown(text))
         elif text:
             self._note("unterminated-last-event", "the stream ended inside an event")
@@ -179,11 +189,21 @@ def _is_cut_event_stream(text: str) -> bool:
     return name in _FIELDS if colon else any(field.startswith(name) for field in _FIELDS)
 
 
+def _whole_number(digits: str) -> float:
+    return int(digits) if len(digits) < _DIGITS_MAX else float(digits)  # Python refuses 4,300 digits with an error
+
+
+_TOLERANT = json.JSONDecoder(strict=False, parse_int=_whole_number)
+
+
 def json_values(text: str) -> tuple[list[Any], str]:
-    """The JSON values that stand one after the other in `text`, and what is left that is none."""
+    """The JSON values that stand one after the other in `text`, and what is left that is none.
+
+    Bare control characters inside strings are taken as text, numbers of any length as numbers.
+    """
     values: list[Any] = []
     at = 0
-    while at < len(text):
+    while at < len(text) and len(values) < _VALUES_MAX:
         try:
             value, at = _TOLERANT.raw_decode(text, at)
         except (ValueError, RecursionError):

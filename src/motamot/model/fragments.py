@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from motamot.model.turn import ToolCall
-from motamot.model.words import Note, clean
+from motamot.model.words import Note, clean, json_text
 
 __all__ = ["ToolFragments"]
 
 _ID_LETTERS = string.ascii_letters + string.digits
 _ID_LENGTH = 9  # Mistral takes nine letters and digits and nothing else; everybody else takes that too
+_NAMELESS = "unnamed"  # goes back to the model with the problem; servers refuse an empty name
 _INDEX_MAX = 10_000
 _SHOWN = 200  # characters of broken arguments in a problem
 _MARKS = re.compile(r'["\\{}\[\]]')
@@ -93,7 +94,7 @@ class _Call:
         for part in self.parts[self._scanned :]:
             self._scan(part)
         self._scanned = len(self.parts)
-        return self._opened and self._depth == 0 and not self._in_string
+        return self._opened and self._depth <= 0 and not self._in_string
 
     def _scan(self, text: str) -> None:
         at = 1 if self._escaped else 0
@@ -142,8 +143,9 @@ class ToolFragments:
             if fragment is not None:
                 call = self._call_of(fragment)
                 if call is not None:
-                    self._put(call, fragment)
                     size += len(fragment.arguments.encode("utf-8", "surrogatepass")) + len(fragment.name)
+                    size += 0 if fragment.id in self._by_id else len(fragment.id)
+                    self._put(call, fragment)
         return size
 
     def calls(self, note: Note) -> tuple[ToolCall, ...]:
@@ -181,7 +183,7 @@ class ToolFragments:
         call_id = entry.get("id")
         return _Fragment(
             id=clean(call_id) if isinstance(call_id, str) else str(call_id) if type(call_id) is int else "",
-            index=self._index(entry.get("index")),
+            index=self._index(entry.get("index", function.get("index"))),  # Ollama has it inside
             name=clean(name) if isinstance(name, str) else "",
             arguments=self._arguments(function.get("arguments")),
         )
@@ -202,7 +204,7 @@ class ToolFragments:
             return value
         if self._by_the_book:  # tool-arguments-object
             self._note("tool-args-not-string", "the arguments of a tool call are no string")
-        return json.dumps(value, ensure_ascii=False)
+        return json_text(value) or "nested too deep"
 
     # Which call a fragment belongs to.
 
@@ -277,9 +279,9 @@ class ToolFragments:
             for call in unfinished:
                 call.problem = "the arguments came in fragments that could belong to several calls"
             return None
-        if self._calls:
-            return self._calls[-1]  # sent twice, or broken: its whole arguments will tell
-        self._note("tool-fragment-ambiguous", "arguments came before any tool call")
+        if len(self._calls) == 1:
+            return self._calls[0]  # sent twice, or broken: the whole arguments will tell
+        self._note("tool-fragment-ambiguous", "a fragment came that goes on with no call")
         return None
 
     def _new(self, fragment: _Fragment, *, repeats: _Call | None = None) -> _Call:
@@ -327,7 +329,7 @@ class ToolFragments:
             problem = problem or "the call has no name"
         return ToolCall(
             id=call.id if call.id and call.id not in ids else call.made_up,
-            name=call.name,
+            name=call.name or _NAMELESS,
             raw=raw,
             arguments=arguments if problem is None else None,
             problem=problem,

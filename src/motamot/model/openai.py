@@ -6,21 +6,23 @@ handled in one place, beside the name of the case that shows it (tests/data/case
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal
 
 import msgspec
 
-from motamot.answer import AnswerEvent
+from motamot.answer import AnswerEvent, Text
 from motamot.limits import Limits
 from motamot.model.base import Dialect
 from motamot.model.events import EventStreamAssembly, shown
-from motamot.model.words import detail_of
+from motamot.model.words import detail_of, json_text
 from motamot.sse import Event
 
 __all__ = ["OpenAIAssembly"]
 
 _DONE = "[DONE]"
+_CR, _LF = 13, 10
+_PART_DEPTH = 4  # how deep a content part may hold its text
+_MODEL_BY = 8  # deltas by which a server has said its model's name, or never does
 _FUNCTION_CALL = 0  # the old `function_call` knows one call, without an index
 
 
@@ -47,7 +49,6 @@ class _Choice(msgspec.Struct, gc=False):
 
 class _Chunk(msgspec.Struct, gc=False):
     choices: tuple[_Choice]
-    model: str | None = None
     usage: None = None
     error: None = None
     x_groq: None = None
@@ -65,31 +66,92 @@ class OpenAIAssembly(EventStreamAssembly):
     def __init__(self, *, dialect: Dialect | None = None, limits: Limits | None = None) -> None:
         super().__init__(dialect=dialect, limits=limits)
         self._usage_reports = 0  # on chunks with text
+        self._event_max = self._limits.event_bytes
+        self._between = False  # the decoder is between two events, and more is wanted
+        self._ordinary = False  # text needs no looking at: it can go on as it came
 
     def feed(self, chunk: bytes) -> list[AnswerEvent]:
         """Take the next bytes of the body; see `Assembly.feed`."""
         out: list[AnswerEvent] = []
+        # Almost every read is one event of one `data: ` line, sometimes several. Their JSON needs no decoder, and none
+        # of the text a decoder would make of it: 1 us a delta instead of 2.8. test_the_short_cuts_change_nothing.
+        if (
+            self._between
+            and chunk.startswith(b"data: ")
+            and chunk.endswith(b"\n\n")
+            and _CR not in chunk
+            and len(chunk) <= self._event_max
+        ):
+            data = chunk[6:-2]
+            if _LF not in data:
+                self._take(data, out)
+                return out
+            pieces = data.split(b"\n\ndata: ")
+            if data.count(b"\n") == 2 * len(pieces) - 2:  # two end each block, and there are no others
+                for piece in pieces:
+                    if self._done:
+                        break
+                    self._take(piece, out)
+                return out
         for event in self._events(chunk):
             if self._done:
                 break
-            name, data, _ = event
-            try:
-                ordinary = _decode(data)
-            except (msgspec.DecodeError, RecursionError):
+            if event.event == "message":
+                self._take(event.data, out)
+            else:
                 self._event(event, out)
-                continue
-            if name != "message":
-                self._event(event, out)
-                continue
-            if ordinary.model and not self._model:
-                self._add_model(ordinary.model)
-            delta = ordinary.choices[0].delta
-            thought = delta.reasoning if delta.reasoning_content is None else delta.reasoning_content
-            if thought:
-                self._add_reasoning(thought, out)
-            if delta.content:
-                self._add_text(delta.content, out)
+        self._check_limit()
+        if chunk:
+            self._between = chunk.endswith(b"\n\n") and self._head is None and not (self._done or self._closed)
         return out
+
+    def _take(self, data: bytes | str, out: list[AnswerEvent]) -> None:
+        """Take the data of one unnamed event. The hot path: it runs once for every token."""
+        if self._model or self.deltas > _MODEL_BY:
+            try:
+                delta = _decode(data).choices[0].delta
+            except (msgspec.DecodeError, RecursionError):
+                pass
+            else:
+                content = delta.content
+                if self._ordinary and content and delta.reasoning_content is None and delta.reasoning is None:
+                    # what `_ordinary_delta` comes down to
+                    self.deltas += 1
+                    self._left -= len(content) if content.isascii() else len(content.encode())
+                    if self._left >= 0 and self.deltas <= self._deltas_max:
+                        self._texts.append(content)
+                        out.append(Text(content))
+                    else:
+                        self._spend(0)
+                        self._settle()
+                else:
+                    self._ordinary_delta(delta, out)
+                return
+        self._event(Event(data=data if isinstance(data, str) else data.decode("utf-8", "replace")), out)
+        self._settle()
+
+    def _ordinary_delta(self, delta: _Delta, out: list[AnswerEvent]) -> None:
+        thought = delta.reasoning if delta.reasoning_content is None else delta.reasoning_content
+        if thought:
+            self._add_reasoning(thought, out)
+        if delta.content:
+            self._add_text(delta.content, out)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Whether the next text can go on as it came, and whether any is wanted."""
+        self._between = self._between and not self._done
+        self._ordinary = (
+            self._finish is None
+            and self._think is None
+            and self._whole_text is None
+            and not self._repeats.watching
+            and not self._joiner.holding
+        )
+
+    def _end_body(self, out: list[AnswerEvent]) -> None:
+        self._between = False
+        super()._end_body(out)
 
     def _skips(self, event: Event, value: Any) -> bool:
         return event.event != "message" and not _is_chunk(value)  # frame-unknown-event-name
@@ -109,7 +171,8 @@ class OpenAIAssembly(EventStreamAssembly):
             self._fail("The model's server sent something that is no answer.", detail=shown(str(value)))
 
     def _chunk(self, chunk: dict[str, Any], out: list[AnswerEvent]) -> None:
-        self._add_model(chunk.get("model"))
+        if self.deltas <= _MODEL_BY:
+            self._add_model(chunk.get("model"))
         choices = chunk.get("choices")
         if isinstance(choices, dict):
             choices = [choices]
@@ -151,7 +214,7 @@ class OpenAIAssembly(EventStreamAssembly):
         elif isinstance(choice.get("text"), str):
             self._note("delta-missing", "a choice has text instead of a delta")
             self._strings(choice["text"], out)
-        elif not isinstance(message, dict) and choice.get("finish_reason") is None:
+        elif not isinstance(message, dict):
             self._note("delta-missing", "a choice has no delta")
         if isinstance(message, dict):
             self._message(message, out)
@@ -221,17 +284,19 @@ def _is_chunk(value: Any) -> bool:
     )
 
 
-def _texts(part: Any) -> list[str]:
+def _texts(part: Any, depth: int = 0) -> list[str]:
     """The strings in a content part, whatever its shape."""
+    if depth > _PART_DEPTH:
+        return []
     if isinstance(part, str):
         return [part] if part else []
     if isinstance(part, list):
-        return [text for item in part for text in _texts(item)]
+        return [text for item in part for text in _texts(item, depth + 1)]
     if isinstance(part, dict):
         for key in ("text", "thinking", "refusal", "value", "content"):
             if part.get(key):
-                return _texts(part[key])
+                return _texts(part[key], depth + 1)
         return []
     if part is None:
         return []
-    return [json.dumps(part)]
+    return [json_text(part)]  # a number or a truth value: a token that a serialiser took for one

@@ -8,12 +8,13 @@ from typing import Any
 
 from motamot.answer import Source, SurrogateJoiner, Usage
 
-__all__ = ["DETAIL_CHARS", "FINISH_WORDS", "Note", "clean", "detail_of", "usage_of", "worse_finish"]
+__all__ = ["DETAIL_CHARS", "FINISH_WORDS", "Note", "clean", "detail_of", "json_text", "usage_of", "worse_finish"]
 
 Note = Callable[[str, str], object]
 """Takes the kind of a deviation and one sentence; only the first of a kind is kept."""
 
 DETAIL_CHARS = 2_000  # of a provider's error, for the operator: a page of HTML says no more after that
+_ERROR_DEPTH = 4  # gateways wrap a provider's error in their own, sometimes as text
 _TOKENS_MAX = 10**12  # a count above is not one: a century of one model's output is less
 
 # Lower case; the provider's word -> ours. A word that is not here is `unknown`, and reported.
@@ -163,26 +164,34 @@ def detail_of(error: object) -> str:
 
     error: the value of an `error` key, a whole error reply, or text that may be JSON.
     """
+    for _ in range(_ERROR_DEPTH):
+        if isinstance(error, str):
+            try:
+                parsed = json.loads(error)
+            except (ValueError, RecursionError):
+                break
+            if not isinstance(parsed, dict):
+                break
+            error = parsed
+        if not (isinstance(error, dict) and error.get("error")):
+            break
+        error = error["error"]
     if isinstance(error, str):
-        try:
-            parsed = json.loads(error)
-        except (ValueError, RecursionError):
-            return _bounded(error)
-        if isinstance(parsed, dict):
-            return detail_of(parsed)
         return _bounded(error)
     if isinstance(error, dict):
-        inner = error.get("error")
-        if inner:
-            return detail_of(inner)
         message = next((error[key] for key in ("message", "detail", "msg") if error.get(key)), None)
         if isinstance(message, str):
             marks = [str(error[key]) for key in ("type", "code", "status") if isinstance(error.get(key), str | int)]
             return _bounded(f"{message} ({', '.join(marks)})" if marks else message)
+    return _bounded(json_text(error))
+
+
+def json_text(value: object) -> str:
+    """`value`, which came out of JSON, as JSON again; "" if it is nested deeper than can be written."""
     try:
-        return _bounded(json.dumps(error, ensure_ascii=False))
-    except (TypeError, ValueError, RecursionError):
-        return _bounded(str(type(error)))
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return ""
 
 
 def _bounded(text: str) -> str:
