@@ -377,7 +377,7 @@ def _ended(record: ExchangeEnded) -> Row:
         "v_seen": None if record.seen is None else _count(record.seen),
         "v_marks": "\n".join(record.marks),
         "v_generated": clean(record.generated),
-        "v_shown": clean(record.shown),
+        "v_shown": None if record.shown == record.generated else clean(record.shown),
     }
 
 

@@ -76,10 +76,10 @@ _boundaries = (
 
 
 def exchange_row(row: Row[Any], pairs: tuple[tuple[int, int], ...] = ()) -> ExchangeRow:
-    """A row of the columns that this module selects, as a record. `shown` of a running one is its text so far."""
+    """A row of the columns that this module selects, as a record."""
     values = dict(row._mapping)
     values["marks"] = tuple(values["marks"].split("\n")) if values["marks"] else ()
-    if values["outcome"] is None:
+    if values["shown"] is None:
         values["shown"] = values["generated"]
     return ExchangeRow(**values, boundaries=pairs)
 

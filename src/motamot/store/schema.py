@@ -81,7 +81,7 @@ exchanges = Table(
     Column("seen", Integer),
     Column("marks", Text, nullable=False, server_default=text("''")),  # one a line
     Column("generated", Text),
-    Column("shown", Text),
+    Column("shown", Text),  # None: all of what was generated
     UniqueConstraint("visitor", "key", name="exchanges_visitor_key"),
 )
 Index("exchanges_conversation", exchanges.c.conversation)

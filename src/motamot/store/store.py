@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sqlite3
 import threading
@@ -66,7 +67,7 @@ class Store:
     Failure     While nothing can be written (disk full, locked, read-only), hand-overs are kept in memory and tried
                 again until they are written; `begin` and `open_completion` raise `StoreError` after
                 `limits.store_seconds`, and at once when it has lasted that long already. If either raises, also by
-                cancellation, nothing of it stays in the books.
+                cancellation, nothing of it stays in the books. Reads then show what was written last.
 
     Usable from any number of event loops and threads of one process; not across a fork.
     """
@@ -82,6 +83,7 @@ class Store:
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="motamot-store-reader")
         self._local = threading.local()
         self._connections: list[Connection] = []
+        self._closed = False
         self._finalizer = weakref.finalize(self, _abandon, writer, limits.shutdown_seconds)
 
     @classmethod
@@ -178,7 +180,7 @@ class Store:
 
         def delete(connection: Connection) -> bool:
             self._writer.truncate_due = True
-            return forget_theirs(connection, conversation, visitor, self._clock())
+            return forget_theirs(connection, clean(conversation), clean(visitor), self._clock())
 
         return bool(await self._ask(Job(call=delete)))
 
@@ -202,7 +204,7 @@ class Store:
         """Derive again what the books say twice, and report every contradiction; empty: they are right."""
         return await self._read(inconsistencies)
 
-    # Reading. What this process handed over before is written first, so that it is seen.
+    # Reading. What this process handed over before is written first, so that it is seen (see `Failure` above).
 
     async def exchange(self, exchange: str) -> ExchangeRow | None:
         """One exchange, with its boundaries."""
@@ -246,6 +248,7 @@ class Store:
     def close_sync(self) -> None:
         """`close`, for where no event loop runs."""
         self._finalizer.detach()
+        self._closed = True
         try:
             self._writer.close(self._limits.shutdown_seconds)
         finally:
@@ -275,13 +278,13 @@ class Store:
 
     async def _read(self, query: Callable[..., T], *given: Any) -> T:
         if self._writer.behind:
-            await self.flush()
+            # While nothing can be written for long, nothing can begin either: what was written last may be read.
+            with contextlib.suppress(StoreError):
+                await self.flush()
+        if self._closed:
+            raise StoreError("the store is closed")
         asked = [clean(value) if isinstance(value, str) else value for value in given]
-        loop = asyncio.get_running_loop()
-        try:
-            return await loop.run_in_executor(self._threads, lambda: self._query(query, *asked))
-        except RuntimeError as error:  # the threads are shut down
-            raise StoreError("the store is closed") from error
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: self._query(query, *asked))
 
     def _query(self, query: Callable[..., T], *given: Any) -> T:
         connection: Connection | None = getattr(self._local, "connection", None)

@@ -89,7 +89,6 @@ def close_rows(connection: Connection, dead: list[str], at: float, price: PriceO
             .values(
                 outcome=Outcome.INTERRUPTED.value,
                 ended_at=at,
-                shown=_e.generated,
                 events=_e.events + 1,  # the end is an event too
             )
             .execution_options(preserve_rowcount=True)

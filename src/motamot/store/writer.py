@@ -37,6 +37,7 @@ _logger = logging.getLogger("motamot.store")
 
 SWEEP_SECONDS = 1.0  # how often the others are looked at
 BATCH = 1_000  # jobs in one transaction: other processes want the write lock too
+LOG_SECONDS = 60.0  # a disk that stays full is no news; one that is full now and then is little more
 BACKOFF = (0.01, 0.05, 0.2, 0.5, 1.0)  # seconds between tries, the last one repeating
 
 # One record's own fault. All other errors of the driver are the database's: they are waited out.
@@ -98,6 +99,7 @@ class Writer:
         self._reading: Engine = database.reading()
         self._looker: Connection | None = None
         self._failures = 0
+        self._logged = float("-inf")
         self._retry_at = 0.0
         self._tick_at = 0.0
         self._forked = False
@@ -232,7 +234,11 @@ class Writer:
             pass
 
     def _write(self) -> None:
-        jobs = self._pending[:BATCH]
+        jobs = self._pending
+        if self.error is not None:
+            # What is to be booked goes before new questions: a small write may succeed where a large one does not.
+            jobs = [job for job in jobs if job.future is None] or jobs
+        jobs = jobs[:BATCH]
         try:
             self._commit(jobs)
         except Exception as error:  # noqa: BLE001 - one bad record must not keep the others out, nor end the thread
@@ -312,8 +318,7 @@ class Writer:
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Connection]:
         """A transaction that holds the write lock, in which this owner's lease is good."""
-        if self.database.moved():
-            raise StoreError(f"the store {self.database.path} was moved, removed or replaced while it was in use")
+        self._check_place()
         if self._connection is None:
             self._connection = self._engine.connect()
         with self._connection.begin():
@@ -325,21 +330,29 @@ class Writer:
                 self._renewed = (now, clock)
             yield self._connection
 
+    def _check_place(self) -> None:
+        if self.database.moved():
+            raise StoreError(f"the store {self.database.path} was moved, removed or replaced while it was in use")
+
     def _failed(self, error: Exception) -> None:
         explained = error if isinstance(error, StoreError) else explain(error, self.database.path)
+        now = time.monotonic()
         if self.error is None:
-            self._failing_since = time.monotonic()
+            self._failing_since = now
+        if now - self._logged > LOG_SECONDS:
+            self._logged = now
             _logger.error("%s; what is to be booked is kept and tried again (%s)", explained, explained.detail)
         self.error = explained
         if not is_busy(error):
             self._disconnect()
-        self._retry_at = time.monotonic() + BACKOFF[min(self._failures, len(BACKOFF) - 1)]
+        self._retry_at = now + BACKOFF[min(self._failures, len(BACKOFF) - 1)]
         self._failures += 1
         self._compact()
 
     def _recovered(self) -> None:
-        if self.error is not None:
-            _logger.warning("the store can be written again: %s", self.database.path)
+        since = self._failing_since
+        if since is not None and time.monotonic() - since > BUSY_MILLISECONDS / 1000:
+            _logger.info("the store can be written again: %s", self.database.path)
         self.error = self._failing_since = None
         self._failures, self._retry_at = 0, 0.0
 
@@ -411,6 +424,7 @@ class Writer:
 
     @contextlib.contextmanager
     def _looking(self) -> Iterator[Connection]:
+        self._check_place()
         if self._looker is None:
             self._looker = self._reading.connect()
         with self._looker.begin():
