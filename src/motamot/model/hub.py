@@ -27,7 +27,7 @@ from motamot.model.known import HubModel
 __all__ = ["DOWNLOAD_ATTEMPTS", "DOWNLOAD_SILENCE_SECONDS", "HUB", "from_hub"]
 
 HUB = "https://huggingface.co"
-DOWNLOAD_SILENCE_SECONDS = 30.0  # no byte for so long: the connection is given up, and taken up again
+DOWNLOAD_SILENCE_SECONDS = 15.0  # no byte for so long: the connection is given up, and taken up again
 DOWNLOAD_ATTEMPTS = 5  # connections in a row that brought nothing, once something had come
 _RETRY_PAUSE_SECONDS = 1.0
 _REDIRECTS = 8
