@@ -151,6 +151,46 @@ def test_any_body_of_a_refusal_is_taken(body: bytes, status: int) -> None:
     assert error.status == status
 
 
+@pytest.mark.parametrize(
+    ("key", "words", "kept"),
+    [
+        ("sk-proj-0123456789abcdef", "key sk-proj-0123456789abcdef, sk-proj-****cdef", "key [hidden], [hidden]"),
+        ("x", "unexpected x, x.", "unexpected [hidden], [hidden]."),
+        ("ollama", "ollama says ollamas", "[hidden] says ollamas"),
+        ("a.b+c(d", "a.b+c(d axb", "[hidden] axb"),
+        ("sk-" + "k" * 300, "sk-" + "k" * 200, "[hidden]"),
+    ],
+)
+def test_a_key_is_hidden_whole_or_in_part_and_the_words_around_it_stay(key: str, words: str, kept: str) -> None:
+    got: list[str | None] = []
+
+    async def main() -> None:
+        async with Upstream(said_no(400, words, kind="kind")) as upstream:
+            error = (await ask_once(upstream, api_key=key)).turn.error
+        assert error is not None
+        got.append(error.detail)
+
+    run(main())
+    assert f"HTTP 400 {kept} (kind)" in (got[0] or "")
+
+
+def test_a_key_in_the_address_or_in_a_header_is_hidden_too() -> None:
+    async def main() -> None:
+        async with Upstream(said_no(400, "secret-in-query and secret-in-header")) as upstream:
+            model = HttpModel(
+                f"{upstream.url}?key=secret-in-query&api-version=7", "m", headers={"api-key": "secret-in-header"}
+            )
+            error = (await ask(model)).turn.error
+            await model.close()
+            assert upstream.requests[0].line.startswith("POST /v1/chat/completions?key=secret-in-query&api-version=7 ")
+        assert error is not None
+        assert "secret" not in (error.detail or "")
+        assert "api-version=7" in (error.detail or "")
+        assert "secret" not in repr(model)
+
+    run(main())
+
+
 def test_the_words_of_a_web_page_are_told_without_its_tags() -> None:
     error = refusal(
         sends(reply(502, b"<html><title>502 Bad Gateway</title><hr>nginx</html>", Content_Type="text/html"))

@@ -24,6 +24,8 @@ __all__ = ["Teller"]
 _DETAIL_CHARS = 500
 """Characters of a `detail`: providers' sentences have 50 to 300; a whole web page helps nobody."""
 
+_LONG_SECRET = 12
+
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _TAG = re.compile(r"<(?:style|script)[^<]*|<[^<>]*>?")
 _TOO_LONG = re.compile(
@@ -45,10 +47,12 @@ class Teller:
     def __init__(self, model: str, url: str, secrets: Iterable[str]) -> None:
         self._model = model
         self._url = url
-        # The beginning of a long key is hidden with what follows it: providers quote keys in part.
+        # The beginning of a long key is hidden with what follows it: providers quote keys in part. A short one
+        # ("x", "ollama", for servers that want just anything) is hidden as a word only, or nothing could be read.
         hidden = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
-        patterns = [re.escape(secret) for secret in hidden]
-        patterns += [re.escape(secret[:8]) + r"\S*" for secret in hidden if len(secret) >= 16]
+        patterns = [re.escape(secret) for secret in hidden if len(secret) >= _LONG_SECRET]
+        patterns += [re.escape(secret[:8]) + r"\S*" for secret in hidden if len(secret) >= _LONG_SECRET]
+        patterns += [rf"(?<!\w){re.escape(secret)}(?!\w)" for secret in hidden if len(secret) < _LONG_SECRET]
         self._secrets = re.compile("|".join(patterns)) if patterns else None
 
     def detail(self, words: str) -> str:

@@ -19,7 +19,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -112,7 +112,7 @@ class HttpModel:
         self._lingering: dict[aiohttp.ClientResponse, Watch] = {}
 
     def __repr__(self) -> str:
-        return f"HttpModel({self.url!r}, {self.name!r})"
+        return f"HttpModel({self._teller.detail(self.url)!r}, {self.name!r})"
 
     def attempt(self, request: TurnRequest) -> HttpAttempt:
         """A completion that has not been asked for yet; no I/O happens here.
@@ -615,7 +615,7 @@ def _secrets(url: str, headers: Mapping[str, str], proxy: str | None) -> list[st
     hidden = [value.removeprefix("Bearer ") for name, value in headers.items() if _secret_name(name)]
     hidden += [value for name, value in parse_qsl(urlsplit(url).query) if _secret_name(name)]
     if proxy is not None and (password := urlsplit(proxy).password):
-        hidden.append(password)
+        hidden += [password, unquote(password)]
     return hidden
 
 
