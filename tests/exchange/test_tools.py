@@ -69,6 +69,14 @@ def test_a_tool_may_be_sync_or_async_and_gets_its_context() -> None:
     assert called(sync, {"n": 1}).content == "[1]"
 
 
+def test_a_tool_with_keyword_arguments_takes_whatever_the_model_gives() -> None:
+    def anything(first: int = 0, **more: Any) -> dict[str, Any]:
+        return {"first": first, **more}
+
+    assert tool_from(anything).spec.parameters["additionalProperties"] is True
+    assert called(anything, {"first": 1, "b": [2]}).content == '{"first":1,"b":[2]}'
+
+
 @pytest.mark.parametrize("arguments", [{}, {"n": "many"}, {"n": 1, "m": 2}, {"n": None}, None])
 def test_arguments_that_do_not_fit_the_schema_are_told_to_the_model(arguments: dict[str, Any] | None) -> None:
     def tool(n: int) -> int:

@@ -10,7 +10,7 @@ import threading
 import typing
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pydantic
 from docstring_parser import parse as parse_docstring
@@ -78,11 +78,15 @@ def tool_from(function: Callable[..., Any]) -> Tool:
     described = {param.arg_name: param.description for param in docs.params}
     fields: dict[str, Any] = {}
     context = None
+    extra: Literal["allow", "forbid"] = "forbid"
     for parameter in inspect.signature(function).parameters.values():
         if hints.get(parameter.name) is ToolContext:
             context = parameter.name
             continue
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+        if parameter.kind is parameter.VAR_KEYWORD:  # takes whatever else the model gives
+            extra = "allow"
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
             raise SettingsError(f"tool {name}: parameter {parameter.name} must be one that can be given by name")
         if parameter.name not in hints:
             raise SettingsError(f"tool {name}: parameter {parameter.name} needs a type, so that the model is told")
@@ -90,7 +94,7 @@ def tool_from(function: Callable[..., Any]) -> Tool:
         about = pydantic.Field(default, description=described.get(parameter.name))
         fields[parameter.name] = (hints[parameter.name], about)
     try:
-        model = pydantic.create_model(name, __config__=pydantic.ConfigDict(extra="forbid"), **fields)
+        model = pydantic.create_model(name, __config__=pydantic.ConfigDict(extra=extra), **fields)
         schema = model.model_json_schema()
     except (pydantic.PydanticUserError, NameError, TypeError) as error:
         raise SettingsError(f"tool {name}: its arguments can't be written as a JSON Schema: {error}") from error
@@ -116,7 +120,7 @@ async def run_tool(tools: Sequence[Tool], call: ToolCall, context: ToolContext, 
         checked = tool.arguments.model_validate(call.arguments)
     except pydantic.ValidationError as error:
         return ToolResult(status="invalid_arguments", content=_complaint(error))
-    arguments = {name: getattr(checked, name) for name in type(checked).model_fields}
+    arguments = {name: getattr(checked, name) for name in type(checked).model_fields} | (checked.model_extra or {})
     if tool.context is not None:
         arguments[tool.context] = context
     try:
