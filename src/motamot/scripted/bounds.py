@@ -35,6 +35,8 @@ DELIVERY_SECONDS: Final = 2.0  # what was written has reached the client before 
 # What is kept in memory of what was sent, over all requests; beyond it times and sizes only.
 KEPT_BYTES: Final = 256 << 20
 
+RECORD_LINES: Final = 500  # of the record, before they are handed to the system
+
 # Playing.
 BLOCK_BYTES: Final = 64 * 1024  # of `send_repeat`, in one write
 PIECES_BETWEEN_LOOKS: Final = 32  # after so many without a pause, others get a turn and a client's leaving is seen

@@ -6,12 +6,12 @@ import re
 
 __all__ = ["characters", "every", "into", "lines", "offsets", "utf16", "words"]
 
-_WORD = re.compile(r"\s*\S+|\s+\Z")
+_WORD = re.compile(r"\s*\S+(?:\s+\Z)?|\s+\Z")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 
 
 def words(text: str) -> tuple[str, ...]:
-    """As tokens usually come: each word with the white space before it."""
+    """As tokens usually come: each word with the white space before it, the last one also with what follows."""
     return tuple(_WORD.findall(text))
 
 

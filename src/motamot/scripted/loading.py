@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from motamot.scripted import bounds, checks
-from motamot.scripted.patterns import compiled
+from motamot.scripted.patterns import Pattern, PatternError, compiled
 from motamot.scripted.reading import read_turn
 from motamot.scripted.script import Scripts, folded
 from motamot.scripted.steps import Script, Turn
@@ -36,7 +36,11 @@ def _scripts(value: Any, place: Place) -> Scripts:
         raise place.error('holds nothing; expected "scripts:" or a list of steps')
     if isinstance(value, list):
         if value and all(isinstance(item, list) for item in value):
-            return Scripts(requests=tuple(_script(v, place.at(n), f"request {n + 1}") for n, v in enumerate(value)))
+            return Scripts(
+                requests=tuple(
+                    _script(v, place.at(n, f"request {n + 1}"), f"request {n + 1}") for n, v in enumerate(value)
+                )
+            )
         only = _script(value, place, "the only script")
         return Scripts(scripts={only.name: only}, default=only)
     fields = checks.fields(value, place, {"scripts", "requests", "default", "models"}, 'a mapping with "scripts"')
@@ -98,7 +102,7 @@ def _script(value: Any, place: Place, name: str) -> Script:
     return Script(name, turns, contains=contains, pattern=pattern)
 
 
-def _match(value: Any, place: Place) -> tuple[tuple[str, ...], str | None]:
+def _match(value: Any, place: Place) -> tuple[tuple[str, ...], Pattern | None]:
     """What a question must contain, all of it, and the regular expression that must be found in it."""
     if isinstance(value, str):
         value = {"contains": value}
@@ -115,8 +119,8 @@ def _match(value: Any, place: Place) -> tuple[tuple[str, ...], str | None]:
             raise at.error("expected text; got an empty one, which is in every question")
     if "regex" not in fields:
         return contains, None
-    pattern = checks.text(fields["regex"], place.at("regex"), "a regular expression")
-    problem = compiled(pattern)
-    if isinstance(problem, str):
-        raise place.at("regex").error(problem)
-    return contains, pattern
+    source = checks.text(fields["regex"], place.at("regex"), "a regular expression")
+    try:
+        return contains, compiled(source)
+    except PatternError as error:
+        raise place.at("regex").error(f"expected a regular expression: {error}") from error

@@ -59,7 +59,7 @@ class ScriptedModel:
             scripts=self.scripts,
             api_key=api_key,
             keep_requests=keep_requests,
-            keep_pieces=keep_pieces,
+            keep_pieces=keep_pieces and keep_requests,
             changed=self._changed,
         )
         self._server: asyncio.Server | None = None
@@ -134,7 +134,7 @@ class ScriptedModel:
     def _start_record(self) -> None:
         record = self._record
         if isinstance(record, Path | str):
-            self._file = Path(record).open("ab")  # noqa: SIM115 - closed in _end_record
+            self._file = Path(record).open("ab", buffering=0)  # noqa: SIM115 - closed in _end_record
             record = JsonLines(self._file)
         self._service.observer = record
         if isinstance(record, JsonLines):

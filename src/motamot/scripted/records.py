@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import IO, Any, NamedTuple
 
+from motamot.scripted import bounds
+
 __all__ = ["JsonLines", "Observer", "Piece", "Received", "dumped"]
 
 _SECRETS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
@@ -81,29 +83,32 @@ Observer = Callable[[dict[str, Any]], None]
 
 
 class JsonLines:
-    """Writes the record: one JSON object a line, flushed when the model has nothing else to do.
+    """Writes the record: one JSON object a line, handed to the system when the model has nothing else to do.
 
-    error:  why it could not be written on (disk full, nobody reads the pipe any more), or None. The answers go on.
-    failed: called once, when that is known.
+    file:   opened for bytes and without a buffer of its own, which would be written once more at the program's end.
+    failed: called once, when the file cannot be written any more (disk full, nobody reads the pipe).
+    error:  why it cannot, or None. The answers go on.
     """
 
     def __init__(self, file: IO[bytes], failed: Callable[[], None] = lambda: None) -> None:
         self._file = file
         self._failed = failed
+        self._waiting: list[bytes] = []
         self.error: OSError | None = None
 
     def __call__(self, event: dict[str, Any]) -> None:
-        self._try(lambda: self._file.write(dumped(event) + b"\n"))
+        if self.error is None:
+            self._waiting.append(dumped(event) + b"\n")
+            if len(self._waiting) >= bounds.RECORD_LINES:
+                self.flush()
 
     def flush(self) -> None:
-        """Hand what was written to the system."""
-        self._try(self._file.flush)
-
-    def _try(self, act: Callable[[], object]) -> None:
-        if self.error is not None:
-            return
+        """Hand what was recorded to the system."""
+        data = memoryview(b"".join(self._waiting))
+        self._waiting.clear()
         try:
-            act()
+            while data:
+                data = data[self._file.write(data) :]  # a pipe may take less than it is given
         except OSError as error:
             self.error = error
             self._failed()

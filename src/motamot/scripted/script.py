@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from motamot.scripted import bounds
-from motamot.scripted.patterns import found
 from motamot.scripted.steps import Gate, Script, Turn
 
 __all__ = ["Scripts", "folded"]
@@ -63,7 +62,7 @@ class Scripts:
 def _fits(script: Script, question: str, text: str) -> bool:
     if not all(folded(part) in text for part in script.contains):
         return False
-    return script.pattern is None or found(script.pattern, question)
+    return script.pattern is None or script.pattern.found_in(question)
 
 
 def turn_of(script: Script, tool_round: int) -> tuple[int, Turn]:

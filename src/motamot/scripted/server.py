@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
             self._next()
         elif self._reader.held > bounds.HEAD_BYTES:
             # Nobody sends so much before the last answer has come, and not reading would hide the client's leaving.
-            self.hang_up(abort=True)
+            self.shut()
 
     def eof_received(self) -> bool:
         # A client that has closed and one that has only ended its side look alike: model servers take both as gone.
@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     def shut(self) -> asyncio.Task[str] | None:
-        """Hang up because the server closes. Gives the answer's task, which still has to see it."""
+        """Hang up at once, also on a script under way. Gives the answer's task, which still has to see it."""
         self.hang_up(abort=True)
         if self._task is not None:
             self._task.cancel()

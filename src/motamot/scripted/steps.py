@@ -10,6 +10,8 @@ import enum
 from dataclasses import dataclass, field
 from types import UnionType
 
+from motamot.scripted.patterns import Pattern
+
 __all__ = [
     "Call",
     "CallDialect",
@@ -328,4 +330,4 @@ class Script:
     name: str
     turns: tuple[Turn, ...]
     contains: tuple[str, ...] = ()
-    pattern: str | None = None
+    pattern: Pattern | None = None

@@ -18,6 +18,7 @@ from motamot.scripted import bounds
 __all__ = ["Path_", "Place", "read_file"]
 
 Path_ = tuple[str | int, ...]
+_PLAIN_TAGS = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -70,6 +71,8 @@ def _json(text: str, file: str) -> tuple[Any, Place]:
         raise ScriptError(f"{file}, line {error.lineno}: is not JSON: {error.msg} (column {error.colno})") from error
     except RecursionError as error:
         raise ScriptError(f"{file}: is nested deeper than {bounds.FILE_DEPTH} levels") from error
+    except ValueError as error:
+        raise ScriptError(f"{file}: is not JSON we take: it holds too large a number") from error
     place = Place(file, lambda path: _json_line(text, path))
     return _plain(value, place, [0]), place
 
@@ -175,6 +178,8 @@ class _Values:
     def value(self, node: yaml.Node, place: Place) -> Any:
         self._lines.setdefault(place.path, node.start_mark.line + 1)
         _bounded(place, self._count)
+        if not isinstance(node, yaml.ScalarNode) and node.tag not in _PLAIN_TAGS:
+            raise place.error(f"does not know the tag {node.tag[:100]}")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place)
         if isinstance(node, yaml.SequenceNode):
@@ -199,11 +204,12 @@ class _Values:
         return found
 
     def _scalar(self, node: yaml.Node, place: Place) -> Any:
+        if node.tag == "tag:yaml.org,2002:timestamp":
+            return str(node.value)  # to YAML a date, here the text that stands there
         try:
             value = self._constructor.construct_object(node)
-        except (yaml.YAMLError, ValueError, OverflowError) as error:
-            problem = getattr(error, "problem", None) or str(error)
-            raise place.error(f"cannot be read: {problem}") from error
-        if value is not None and not isinstance(value, str | int | float | bool):
-            return str(node.value)  # a date, a set: the text that stands there
+        except yaml.MarkedYAMLError as error:
+            raise place.error(f"cannot be read: {error.problem}") from error
+        except (ValueError, OverflowError) as error:
+            raise place.error("cannot be read: too large a number") from error
         return value
