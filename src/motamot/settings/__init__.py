@@ -1,0 +1,20 @@
+"""Settings: one file, `motamot.toml`, with the environment over it. docs/settings.md explains each of them.
+
+What a command line says goes before the environment, the environment before the file, the file before the defaults.
+"""
+
+from motamot.settings.building import assistant_from, chosen, database, limits, wanted
+from motamot.settings.loading import load
+from motamot.settings.schema import AssistantSettings, Settings, StoreSettings
+
+__all__ = [
+    "AssistantSettings",
+    "Settings",
+    "StoreSettings",
+    "assistant_from",
+    "chosen",
+    "database",
+    "limits",
+    "load",
+    "wanted",
+]

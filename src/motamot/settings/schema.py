@@ -1,0 +1,185 @@
+"""What can be set, section by section. Every setting here does something; docs/settings.md explains them."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, create_model, model_validator
+from pydantic_core import PydanticCustomError
+
+from motamot.errors import SettingsError
+from motamot.exchange.exchange import Visible
+from motamot.limits import Limits
+from motamot.model.assembly import Dialect
+from motamot.model.request import check_extra, check_headers, endpoint
+from motamot.store.prices import Prices
+
+__all__ = ["AssistantSettings", "Settings", "StoreSettings"]
+
+T = TypeVar("T")
+
+_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+def _table(of: type[Any]) -> type[BaseModel]:
+    """A section with the fields of a dataclass of ours, so that neither can have what the other has not."""
+    hints = typing.get_type_hints(of)
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(of):
+        hint: Any = hints[field.name]
+        if {int, float} & {hint, *typing.get_args(hint)}:
+            hint = Annotated[hint, Field(ge=0) if of is Prices else Field(gt=0)]
+        fields[field.name] = (hint, ... if field.default is dataclasses.MISSING else field.default)
+    return create_model(of.__name__, __config__=_CONFIG, **fields)
+
+
+if TYPE_CHECKING:
+    LimitsTable: TypeAlias = BaseModel
+    VisibleTable: TypeAlias = BaseModel
+    PricesTable: TypeAlias = BaseModel
+    DialectTable: TypeAlias = BaseModel
+else:
+    LimitsTable, VisibleTable, PricesTable, DialectTable = map(_table, (Limits, Visible, Prices, Dialect))
+
+
+def _taken_by(check: Callable[[T], object]) -> AfterValidator:
+    """The value is one that `check` takes without a SettingsError."""
+
+    def validate(value: T) -> T:
+        try:
+            check(value)
+        except SettingsError as error:
+            raise ValueError(error.message) from None
+        return value
+
+    return AfterValidator(validate)
+
+
+def _not_blank(text: str) -> None:
+    if not text.strip():
+        raise SettingsError("must not be empty")
+
+
+def _is_name(name: str) -> None:
+    if not 1 <= len(name) <= 100 or not name.isprintable() or not name.strip():
+        raise SettingsError("a name has 1 to 100 printable characters")
+
+
+def _is_origin(text: str) -> None:
+    parts = urlsplit(text)
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or text != f"{parts.scheme}://{parts.netloc}".lower()
+    ):
+        raise SettingsError("an origin is scheme, host and port and nothing more, as https://shop.example")
+
+
+Origin = Annotated[str, _taken_by(_is_origin)]
+Named = Annotated[str, _taken_by(_not_blank)]
+Address = Annotated[str, _taken_by(endpoint)]
+Extra = Annotated[dict[str, Any], _taken_by(check_extra)]
+Headers = Annotated[dict[str, str], _taken_by(check_headers)]
+AssistantName = Annotated[str, _taken_by(_is_name)]
+
+_OF_UPSTREAM = ("api_key", "api_key_env", "headers", "proxy", "ca_file", "token_field", "ask_usage", "dialect")
+
+
+class StoreSettings(BaseModel):
+    """`[store]`: where conversations and the ledger are kept."""
+
+    model_config = _CONFIG
+
+    database: Named | None = Field(
+        default=None, description="a file, or `sqlite:///…`; a relative one is beside this settings file"
+    )
+
+
+class AssistantSettings(BaseModel):
+    """`[assistants.<name>]`: one assistant. Where it names no model, docs/models.md says what answers."""
+
+    model_config = _CONFIG
+
+    upstream: Address | None = Field(
+        default=None, description="address of an OpenAI-compatible API, as `https://api.openai.com/v1`"
+    )
+    model: Named | None = Field(
+        default=None,
+        description="the model's name there; for `local` which embedded one, for `gguf` a name of your own",
+    )
+    api_key_env: Named | None = Field(default=None, description="name of the environment variable that holds the key")
+    api_key: SecretStr | None = Field(
+        default=None, description="the key itself; better kept out of files: `api_key_env`"
+    )
+    headers: Headers = Field(default={}, description="further request headers, as Azure's `api-key`")
+    proxy: Named | None = Field(
+        default=None, description="`http://host:port`; else the environment's (`HTTPS_PROXY`, …)"
+    )
+    ca_file: Named | None = Field(
+        default=None, description="certificate authorities (PEM) trusted instead of the system's"
+    )
+    token_field: Literal["max_tokens", "max_completion_tokens"] | None = Field(
+        default=None, description="the request field of the token limit, where a server wants the other one"
+    )
+    ask_usage: bool = Field(default=True, description="`false` for a server that refuses `stream_options`")
+    dialect: DialectTable = Field(default_factory=DialectTable, description="faults of the server that are repaired")
+    local: bool = Field(default=False, description="the embedded model answers, on this machine")
+    gguf: Named | None = Field(default=None, description="a model file (GGUF) that the embedded server runs")
+    system: str | None = Field(default=None, description="the system prompt")
+    opening: Named | None = Field(
+        default=None, description="the question put to the model where a page opens a stream without one (`GET /flux`)"
+    )
+    origins: list[Origin] = Field(default=[], description="other sites whose pages may ask, as `https://shop.example`")
+    extra: Extra = Field(default={}, description="further fields of each request, as `{ temperature = 0.2 }`")
+    recorded: list[Named] = Field(
+        default=[], description="sample answers: the first to the first question, the last repeats"
+    )
+    fallback: Literal["recorded"] | None = Field(
+        default=None, description="`recorded`: the samples answer, marked, where the model cannot be asked"
+    )
+    limits: LimitsTable = Field(default_factory=LimitsTable, description="docs/limits.md")
+    visible: VisibleTable = Field(
+        default_factory=VisibleTable, description="what visitors see beside text and the names of tools"
+    )
+    prices: PricesTable | None = Field(
+        default=None, description="money per million tokens, where the table does not know"
+    )
+
+    @model_validator(mode="after")
+    def _no_contradiction(self) -> AssistantSettings:
+        given = self.model_fields_set
+        if self.api_key is not None and self.api_key_env is not None:
+            raise _contradiction("api_key", "api_key_env names another key: leave one of the two out")
+        embedded = "gguf" if self.gguf is not None else "local" if self.local else None
+        if self.upstream is not None and embedded:
+            raise _contradiction(embedded, "upstream names another source of answers: leave one of the two out")
+        if embedded:
+            for name in _OF_UPSTREAM:
+                if name in given:
+                    raise _contradiction(name, f"it is for a model behind an address, and {embedded} is not one")
+        if self.fallback is not None and not self.recorded:
+            raise _contradiction("fallback", 'it needs sample answers: recorded = ["…"]')
+        if self.recorded and self.fallback is None and (self.upstream is not None or embedded):
+            source = embedded or "upstream"
+            raise _contradiction(
+                "recorded",
+                f'{source} answers already: say fallback = "recorded" to use them when it cannot, or leave one out',
+            )
+        return self
+
+
+def _contradiction(key: str, words: str) -> PydanticCustomError:
+    return PydanticCustomError("contradiction", "{words}", {"key": key, "words": words})
+
+
+class Settings(BaseModel):
+    """A whole settings file, with what the environment puts in its place."""
+
+    model_config = _CONFIG
+
+    store: StoreSettings = Field(default_factory=StoreSettings)
+    assistants: dict[AssistantName, AssistantSettings] = Field(default={})
