@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from motamot.answer import AnswerEvent, By, Ended, Outcome, Text, Usage
-from motamot.exchange.exchange import Answer, Ending, Exchange, Visible
+from motamot.exchange.exchange import Answer, Ending, Exchange, Visible, Wishes
 from motamot.exchange.exchanges import Asking, Exchanges
 from motamot.exchange.loop import ModelAnswer
 from motamot.exchange.own import OwnAnswer, Question
@@ -28,6 +29,8 @@ __all__ = ["Asked", "Assistant", "Question", "ToolContext", "ToolError"]
 
 _logger = logging.getLogger("motamot.model")
 
+OPENING = "Saluez un voyageur de bus en une phrase courte."  # the lesson's question
+
 
 class Assistant:
     """A named configuration of a model: ask it from Python, or mount it in an app.
@@ -42,6 +45,8 @@ class Assistant:
     extra:     further fields of each request to the model, as `{"temperature": 0.2}`.
     prices:    what tokens cost, where the maintained table does not know this model.
     recorded:  sample answers that stand in, marked, when the model can't be reached.
+    opening:   the question put to the model where a page opens a stream without one (`GET /flux`).
+    origins:   other sites whose pages may ask (`https://shop.example`).
     """
 
     def __init__(
@@ -59,6 +64,8 @@ class Assistant:
         extra: Mapping[str, Any] | None = None,
         prices: Prices | None = None,
         recorded: Sequence[str] = (),
+        opening: str = OPENING,
+        origins: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.system = system
@@ -71,6 +78,9 @@ class Assistant:
         self._model_name = model
         self._api_key = api_key
         self._recorded = tuple(recorded)
+        self.opening = opening
+        self.origins = frozenset(origins)
+        self._shared: Exchanges | None = None
         self._where = store
         self._own: Callable[[Question], AsyncIterator[AnswerEvent]] | None = None
         self._open = 0
@@ -105,26 +115,13 @@ class Assistant:
                       does wrong is not raised: it is the outcome of the answer.
         """
         async with self:
-            running = self._running
-            assert running is not None
-            asking = Asking(
-                message=message,
-                visitor=visitor,
-                assistant=self.name,
-                conversation=conversation,
-                key=key,
-                replaces=replaces,
-                model=running.model.name if running.model else "",
-            )
-            exchange = await running.exchanges.begin(
-                asking, running.answer, limits=self.limits, visible=self.visible, marks=running.marks
-            )
-            asked = Asked(exchange)
+            asking = Asking(message=message, visitor=visitor, conversation=conversation, key=key, replaces=replaces)
+            asked = Asked(await self.begin(asking))
             try:
                 yield asked
             finally:
                 await asked.close()
-                await running.store.flush()
+                await self.exchanges.store.flush()
 
     async def __aenter__(self) -> Assistant:
         """Open the store and the model's connections, and keep them for as long as anybody is inside."""
@@ -154,8 +151,41 @@ class Assistant:
             raise RuntimeError("the assistant is not open: use it inside `async with chat:`")
         return self._running.exchanges
 
+    async def begin(self, asking: Asking, *, limits: Limits | None = None, wishes: Wishes = Wishes()) -> Exchange:
+        """Begin to answer, or join the exchange that the question's key names; `asking`'s assistant and model are set.
+
+        For servers: `ask` reads the answer, too. Raises: as `ask`, and RuntimeError outside `async with chat`.
+        """
+        running = self._running
+        if running is None:
+            raise RuntimeError("the assistant is not open: use it inside `async with chat:`")
+        model = running.model.name if running.model else ""
+        return await running.exchanges.begin(
+            replace(asking, assistant=self.name, model=model),
+            running.answer,
+            limits=limits or self.limits,
+            visible=self.visible,
+            wishes=wishes,
+            marks=running.marks,
+        )
+
+    def share(self, exchanges: Exchanges) -> None:
+        """Use the exchanges, and the store, of a server with several assistants. Before it is opened."""
+        self._shared = exchanges
+
     async def _start(self) -> _Running:
         model = await asyncio.to_thread(self._model)
+        if self._shared is not None:
+            return _Running(
+                store=self._shared.store,
+                own_store=False,
+                model=model,
+                own_model=model is not self._upstream,
+                exchanges=self._shared,
+                own_exchanges=False,
+                answer=self._answer(model),
+                marks=model.marks if model else (),
+            )
         where = self._where
         own_store = not isinstance(where, Store)
         if isinstance(where, Store):
@@ -219,6 +249,7 @@ class _Running:
         model: Model | None,
         own_model: bool,
         exchanges: Exchanges,
+        own_exchanges: bool = True,
         answer: Answer,
         marks: tuple[str, ...],
     ) -> None:
@@ -227,11 +258,13 @@ class _Running:
         self.exchanges = exchanges
         self.answer = answer
         self.marks = marks
+        self._own_exchanges = own_exchanges
         self._own_store = own_store
         self._own_model = own_model
 
     async def close(self) -> None:
-        await self.exchanges.close()
+        if self._own_exchanges:
+            await self.exchanges.close()
         if self.model is not None and self._own_model:
             await self.model.close()
         if self._own_store:

@@ -74,3 +74,10 @@ def response(error: MotamotError, content: bytes | None = None) -> Response:
         headers |= error.headers
     data = content if content is not None else msgspec.json.encode(body(error))
     return Response(data, status_code=code, headers=headers, media_type="application/json")
+
+
+def unexpected() -> Response:
+    """A fault of ours: no word of it leaves."""
+    told = {"code": "internal", "message": "Something went wrong here; it is in the log."}
+    data = msgspec.json.encode({"error": told})
+    return Response(data, status_code=500, headers={"Cache-Control": "no-store"}, media_type="application/json")

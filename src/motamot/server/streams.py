@@ -10,7 +10,7 @@ from starlette.types import Message, Receive, Send
 from motamot.exchange.exchange import Follower
 from motamot.protocols.base import Writer
 
-__all__ = ["Heartbeats", "stream"]
+__all__ = ["Heartbeats", "leaves", "stream"]
 
 
 class Heartbeats:
@@ -61,7 +61,7 @@ async def stream(
     first: further header fields (a new visitor's cookie).
     """
     raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-    watcher = asyncio.ensure_future(_leaves(follower, receive))
+    watcher = asyncio.ensure_future(leaves(follower, receive))
     heartbeats.add(follower)
     write = writer.write
     try:
@@ -95,7 +95,7 @@ async def _sent(send: Send, message: Message) -> bool:
     return True
 
 
-async def _leaves(follower: Follower, receive: Receive) -> None:
+async def leaves(follower: Follower, receive: Receive) -> None:
     """Close the follower when the client has left."""
     while True:
         message: Message = await receive()
