@@ -508,11 +508,32 @@ def test_settings_that_cannot_work_are_refused_in_a_sentence(settings: dict[str,
     assert "evil" not in str(caught.value)
 
 
-@pytest.mark.parametrize("extra", [{"stream": False}, {"n": 2}, {"messages": []}, {"temperature": object()}])
-def test_extra_fields_that_are_ours_or_no_json_are_refused_before_anything_is_asked(extra: dict[str, object]) -> None:
-    model = HttpModel("http://localhost:1", "m")
-    with pytest.raises(SettingsError, match="extra field"):
-        model.attempt(TurnRequest(messages=[], max_tokens=1, extra=extra))
+@pytest.mark.parametrize(
+    ("extra", "headers"),
+    [
+        ({"stream": False}, {}),
+        ({"n": 2}, {}),
+        ({"messages": []}, {}),
+        ({"temperature": object()}, {}),
+        ({}, {"X": "a\nb"}),
+    ],
+)
+def test_what_cannot_be_sent_fails_without_being_asked_and_without_spending(
+    extra: dict[str, object], headers: dict[str, str]
+) -> None:
+    async def main() -> None:
+        async with Upstream() as upstream:
+            model = HttpModel(upstream.url, "m")
+            answer = await ask(model, TurnRequest(messages=[], max_tokens=1, extra=extra, headers=headers))
+            await model.close()
+            assert not upstream.peers
+        assert answer.turn.error is not None
+        assert "cannot be sent" in answer.turn.error.message
+        assert "extra field" in (answer.turn.error.detail or "") or "header" in (answer.turn.error.detail or "")
+        assert not answer.turn.error.safe_to_retry
+        assert answer.turn.usage == Usage(source=Source.REPORTED)
+
+    run(main())
 
 
 def test_the_newer_name_of_the_token_limit_is_used_where_it_is_known_to_be_wanted() -> None:

@@ -11,6 +11,7 @@ import time
 import pytest
 import trustme
 
+from motamot.answer import Source, Usage
 from motamot.errors import UpstreamError
 from motamot.limits import Limits
 from motamot.model.http import HttpModel
@@ -193,9 +194,11 @@ def test_cancelling_while_the_connection_is_not_taken_leaves_no_socket() -> None
                 one.connect_ex(full.getsockname())
             await asyncio.sleep(0.1)
             model = HttpModel(f"http://127.0.0.1:{full.getsockname()[1]}", "m")
-            task = asyncio.create_task(model.attempt(QUESTION).run(lambda _: None))
+            attempt = model.attempt(QUESTION)
+            task = asyncio.create_task(attempt.run(lambda _: None))
             await asyncio.sleep(0.2)
             await cancelled(task)
+            assert attempt.snapshot().usage == Usage(source=Source.REPORTED), "the question never left"
             await model.close()
             for one in waiting:
                 one.close()

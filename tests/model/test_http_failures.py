@@ -89,6 +89,7 @@ def said_no(status: int, message: str, *, code: object = None, kind: str = "x", 
         (said_no(400, "the request exceeds", kind="exceed_context_size_error", code=400), "too long for this model"),
         (said_no(400, "This model's maximum context length is 4096 tokens"), "too long for this model"),
         (said_no(400, "messages is required"), "refused the request"),
+        (said_no(400, "filtered", code="content_filter"), "because of what it says"),
         (said_no(422, "bad"), "refused the request"),
         (said_no(413, "big"), "too large"),
         (said_no(429, "slow down"), "asked too much"),
@@ -444,7 +445,7 @@ def test_random_bytes_never_make_an_attempt_raise() -> None:
     run(main())
 
 
-def test_a_refusal_that_says_when_to_come_back_may_be_asked_again() -> None:
+def test_a_refusal_says_whether_the_model_surely_did_not_start_and_when_to_come_back() -> None:
     async def main() -> None:
         scripts = [
             said_no(429, "slow", Retry_After="2"),
@@ -453,11 +454,14 @@ def test_a_refusal_that_says_when_to_come_back_may_be_asked_again() -> None:
             said_no(503, "busy"),
             said_no(429, "no money", kind="insufficient_quota", Retry_After="2"),
             said_no(500, "boom", Retry_After="1"),
+            said_no(401, "who?"),
+            said_no(400, "no", code="content_filter"),
+            said_no(408, "slow"),
         ]
         async with Upstream(*scripts) as upstream:
             errors = [failed(await ask_once(upstream), "upstream_error") for _ in scripts]
-        assert [error.retry_after for error in errors] == [2, 0.3, 1, None, None, 1]
-        assert [error.safe_to_retry for error in errors] == [True, True, True, False, True, False]
+        assert [error.retry_after for error in errors] == [2, 0.3, 1, None, None, 1, None, None, None]
+        assert [error.safe_to_retry for error in errors] == [True, True, True, False, True, False, True, False, False]
 
     run(main())
 

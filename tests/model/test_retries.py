@@ -25,7 +25,7 @@ def test_a_connection_never_made_is_tried_again_after_growing_pauses_up_to_the_n
     assert delay(refused(None), 1, 0, Limits(attempts=1)) is None
 
 
-@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("status", [429, 503, 529])
 def test_a_refusal_that_says_when_to_come_back_is_obeyed(status: int) -> None:
     assert delay(refused(status, after=1.5), 1, 0, Limits()) == 1.5
     assert delay(refused(status, after=0), 1, 0, Limits()) == 0
@@ -34,6 +34,11 @@ def test_a_refusal_that_says_when_to_come_back_is_obeyed(status: int) -> None:
 @pytest.mark.parametrize("status", [429, 503, 400, 500])
 def test_a_refusal_that_does_not_say_when_is_not_asked_again(status: int) -> None:
     assert delay(refused(status), 1, 0, Limits()) is None
+
+
+@pytest.mark.parametrize("status", [307, 400, 401, 403, 404, 407, 413, 500, 502, 504])
+def test_a_refusal_that_would_come_again_is_not_asked_again_whatever_it_says(status: int) -> None:
+    assert delay(refused(status, after=1), 1, 0, Limits()) is None
 
 
 def test_all_waits_of_a_turn_together_stay_within_the_limit() -> None:

@@ -2,8 +2,8 @@
 
 A visitor reads `message`: one plain sentence of ours, without hosts, keys or a provider's words. The operator
 reads `detail`: the provider's own words or the system's reason, with the address asked, bounded and cleaned of
-control characters and of every secret we were given. Which failures may be asked again is decided here:
-`safe_to_retry` is set only where the model surely did not start (docs/design.md, "Retries are ours alone").
+control characters and of every secret we were given. `safe_to_retry` is set where the model surely did not start,
+so that nothing was spent; whether it is worth asking again is for `motamot.model.retries` to say.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import aiohttp
 
-from motamot.errors import UpstreamError
+from motamot.errors import SettingsError, UpstreamError
 from motamot.model.retries import retry_after
 
 __all__ = ["Teller"]
@@ -25,6 +25,10 @@ _DETAIL_CHARS = 500
 """Characters of a `detail`: providers' sentences have 50 to 300; a whole web page helps nobody."""
 
 _LONG_SECRET = 12
+
+_NOT_BEGUN = frozenset({400, 401, 402, 403, 404, 405, 406, 407, 411, 413, 414, 415, 422, 426, 429, 431})
+"""Refusals of the question itself. Not 408, 409 and 499, nor any 5xx: a gateway says those of a model that has
+begun. 503 and 529 only with a time to come back, which a gateway does not give for a model that broke."""
 
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _TAG = re.compile(r"<(?:style|script)[^<]*|<[^<>]*>?")
@@ -74,12 +78,12 @@ class Teller:
         hint = _hint(status, said)
         exhausted = status == 402 or "insufficient_quota" in kind
         after = None if exhausted else retry_after(headers)
+        filtered = "content_filter" in kind or "content_policy" in kind  # Azure: the prompt was read, and is paid for
         return self.failed(
             message,
             " ".join(part for part in (f"HTTP {status}", said, f"({kind})" if kind else "", hint) if part),
             status=status,
-            # 429 and 503 say that the request was not taken up. Any other refusal would come again.
-            safe_to_retry=status == 429 or (status == 503 and after is not None),
+            safe_to_retry=(status in _NOT_BEGUN and not filtered) or (status in (503, 529) and after is not None),
             retry_after=after,
         )
 
@@ -90,7 +94,12 @@ class Teller:
             "The model's server has moved, and its address in the settings is out of date.",
             f"HTTP {status} to {target or 'nowhere'}; put the new address into the settings if you trust it",
             status=status,
+            safe_to_retry=True,
         )
+
+    def unsendable(self, error: SettingsError) -> UpstreamError:
+        """A question that was never sent."""
+        return self.failed("The assistant's settings ask the model for something that cannot be sent.", error.message)
 
     def web_page(self, status: int, body: bytes) -> UpstreamError:
         """HTML where an answer was to come."""
@@ -132,7 +141,7 @@ class Teller:
         return self.failed(message, reason, code="timeout", safe_to_retry=never_asked)
 
     def unreachable(self, error: Exception, connect_seconds: float) -> UpstreamError:
-        """No connection was made: the question never left, so that all of these may be asked again."""
+        """No connection was made: the question never left."""
         reason = _reason(error)
         if isinstance(error, TimeoutError):
             return self.too_slow(
@@ -142,6 +151,8 @@ class Teller:
             return self.failed(
                 "The proxy on the way to the model's server refused the connection.",
                 f"the proxy said {error.status} {error.message}",
+                status=error.status,
+                safe_to_retry=True,
             )
         if isinstance(error, aiohttp.ClientProxyConnectionError):
             return self.failed(
@@ -151,9 +162,12 @@ class Teller:
             return self.failed(
                 "The model's server cannot be trusted: its certificate was not accepted.",
                 f"{reason}; give the certificate authority's file (ca_file) if it is your own",
+                safe_to_retry=True,
             )
         if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
-            return self.failed("A safe connection to the model's server could not be made.", f"TLS: {reason}")
+            return self.failed(
+                "A safe connection to the model's server could not be made.", f"TLS: {reason}", safe_to_retry=True
+            )
         if isinstance(error, aiohttp.ClientConnectorDNSError):
             return self.failed("The model's server was not found.", f"no such host: {reason}", safe_to_retry=True)
         return self.failed("The model's server cannot be reached.", reason, safe_to_retry=True)
@@ -168,6 +182,8 @@ def _refusal(status: int, said: str, kind: str, model: str) -> str:
         return "The model's server does not allow this key to use the model."
     if status == 402 or "insufficient_quota" in kind:
         return "The account at the model's server has no credit left."
+    if "content_filter" in kind or "content_policy" in kind:
+        return "The model's server refused the question because of what it says."
     if "context_length" in kind or "exceed_context_size" in kind or (status in (400, 422) and _TOO_LONG.search(said)):
         return "The conversation has become too long for this model."
     if "model_not_found" in kind or (status in (400, 404) and _NO_MODEL.search(said)):

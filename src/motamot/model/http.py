@@ -25,6 +25,7 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
 from motamot import __version__
+from motamot.answer import Source, Usage
 from motamot.errors import SettingsError, UpstreamError
 from motamot.limits import Limits
 from motamot.model.assembly import Assembly, Dialect, assembly_for
@@ -117,10 +118,14 @@ class HttpModel:
     def attempt(self, request: TurnRequest) -> HttpAttempt:
         """A completion that has not been asked for yet; no I/O happens here.
 
-        Raises: SettingsError for `request.extra` or `request.headers` that cannot be sent.
+        `request.extra` or `request.headers` that cannot be sent make an attempt that fails without asking: its
+        row of the ledger is opened and closed like any other.
         """
-        check_headers(request.headers)
-        asked = body(request, self.name, token_field=self._token_field, ask_usage=self._ask_usage)
+        try:
+            check_headers(request.headers)
+            asked = body(request, self.name, token_field=self._token_field, ask_usage=self._ask_usage)
+        except SettingsError as error:
+            return HttpAttempt(self, b"", {}, error)
         return HttpAttempt(self, asked, request.headers)
 
     async def close(self) -> None:
@@ -172,10 +177,14 @@ class HttpModel:
 class HttpAttempt:
     """One request to a model's server: `motamot.model.turn.Attempt`."""
 
-    def __init__(self, model: HttpModel, asked: bytes, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, model: HttpModel, asked: bytes, headers: Mapping[str, str], unsendable: SettingsError | None = None
+    ) -> None:
         self._model = model
         self._asked = asked
         self._headers = headers
+        self._unsendable = unsendable
+        self._left = False  # the question, for the model's server: until then nothing was spent
         self._assembly: Assembly | None = None
         self._error: UpstreamError | None = None
         self._watch: Watch | None = None
@@ -190,9 +199,10 @@ class HttpAttempt:
         return self._first_delta_at
 
     def snapshot(self) -> Turn:
-        """The turn as far as it has come."""
+        """The turn as far as it has come. Its usage is zero as long as the question has not left."""
         if self._assembly is None:
-            return Turn(finish="incomplete" if self._error is None else "error", error=self._error)
+            usage = None if self._left else Usage(source=Source.REPORTED)
+            return Turn(finish="incomplete" if self._error is None else "error", error=self._error, usage=usage)
         turn = self._assembly.turn(error=self._error)
         if turn.error is not None and turn.error.detail is not None:
             turn.error.detail = self._model._teller.detail(turn.error.detail)
@@ -231,6 +241,8 @@ class HttpAttempt:
 
     async def _answered(self) -> aiohttp.ClientResponse:
         """The head of the reply, after redirections within the origin: nothing is started by those."""
+        if self._unsendable is not None:
+            raise self._model._teller.unsendable(self._unsendable)
         url = self._model.url
         for _ in range(self._model.limits.redirects + 1):
             response = await self._post(url)
@@ -268,6 +280,7 @@ class HttpAttempt:
         assert transport is not None
         wire.begin(self._model.limits.response_head_bytes)
         self._connection = (transport, wire)
+        self._left = True
         if self._late is not None:
             transport.abort()
 

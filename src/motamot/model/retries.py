@@ -18,6 +18,9 @@ from motamot.limits import Limits
 
 __all__ = ["delay", "retry_after"]
 
+_COME_BACK = (429, 503, 529)
+"""Refusals that pass: too many requests, not available, overloaded (Anthropic). Any other would come again."""
+
 _FIRST_PAUSE = 0.25
 """Seconds before asking again where no server said a time; doubled each time. A restarting server needs
 about that long, and a visitor does not notice it."""
@@ -35,10 +38,10 @@ def delay(error: UpstreamError, attempt: int, waited: float, limits: Limits) -> 
     """
     if not error.safe_to_retry or attempt >= limits.attempts:
         return None
-    if error.retry_after is not None:
-        pause = error.retry_after
-    elif error.status is None:
+    if error.status is None:
         pause = _FIRST_PAUSE * 2 ** (attempt - 1)
+    elif error.status in _COME_BACK and error.retry_after is not None:
+        pause = error.retry_after
     else:
         return None
     return pause if waited + pause <= limits.retry_wait_seconds else None
