@@ -351,6 +351,14 @@ def test_a_json_reply_without_a_reason_is_complete() -> None:
     assert (assembled.text, assembled.turn.finish) == ("Hello", "unknown")
 
 
+def test_chunks_without_their_framing_have_no_end_of_their_own() -> None:
+    """Lines of bare chunks, as behind a proxy that takes the stream apart."""
+    lines = [event[6:-1] for event in (said("Hel"), said("lo"))]
+    for body in (lines[0], "".join(lines)):
+        assert every_way(body).turn.finish == "incomplete"
+    assert every_way("".join(lines) + chunk({}, "stop")[6:]).text == "Hello"
+
+
 def test_a_json_reply_that_was_cut_is_incomplete() -> None:
     assembled = every_way(json.dumps(REPLY)[:-20], "openai-json")
     assert (assembled.text, assembled.turn.finish) == ("", "incomplete")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import timeit
 from itertools import pairwise
 from typing import Any
@@ -438,6 +439,29 @@ def test_garbage_is_an_error_and_never_text(kind: Kind, body: bytes, cut: int) -
     assembled = assemble(body, kind, cuts=range(cut, len(body), cut))
     assert assembled.text == ""
     assert assembled.turn.finish in {"error", "incomplete"}
+
+
+NESTED = [
+    '{"choices":[{"delta":{"content":%s}}]}',
+    '{"choices":[{"delta":{"reasoning":%s}}]}',
+    '{"choices":[{"delta":{"tool_calls":[{"id":"t","function":{"name":"f","arguments":%s}}]}}]}',
+    '{"choices":[{"delta":{},"finish_reason":%s}]}',
+    '{"usage":{"prompt_tokens":%s}}',
+    '{"error":%s}',
+    '{"message":%s}',
+    "%s",
+]
+
+
+@pytest.mark.parametrize("shape", ["[]", '{"a":1}', '{"error":1}', '{"text":1}'])
+def test_json_nested_to_any_depth_does_no_harm(shape: str) -> None:
+    """Just below the depth that the parser refuses, whatever walks over a value must not go deeper than it did."""
+    opening, closing = (shape[:-1], shape[-1]) if shape == "[]" else (shape[:-2], shape[-1])
+    limit = sys.getrecursionlimit()
+    for depth in [*range(limit // 2 - 20, limit // 2), *range(limit - 120, limit), 50_000]:
+        value = opening * depth + ("" if shape == "[]" else "1") + closing * depth
+        for around in NESTED:
+            assemble(said("a") + sse(around % value) + DONE)
 
 
 # Limits and cost.

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from motamot.limits import Limits
 from motamot.model.assembly import Dialect
@@ -315,6 +317,13 @@ def test_broken_arguments_never_run_and_go_back_as_json(raw: str, kind: str) -> 
     assert kind in assembled.kinds
 
 
+def test_arguments_may_be_nested_to_a_limit() -> None:
+    for depth, problems in ((5, 0), (6, 1)):
+        raw = '{"a":' * depth + '"[[[[[["' + "}" * depth
+        assembled = assemble(one(call(0, "t1", "f", raw)), limits=Limits(json_depth=5))
+        assert sum(made.problem is not None for made in assembled.turn.tool_calls) == problems
+
+
 def test_a_broken_call_does_not_keep_the_others_from_running() -> None:
     assembled = every_way(one(call(0, "t1", "f", '{"a"'), call(1, "t2", "g", "{}")))
     assert [made.name for made in assembled.turn.runnable] == ["g"]
@@ -341,6 +350,20 @@ def test_a_whole_call_sent_twice_under_one_id_runs_once() -> None:
     assembled = every_way(one(*twice))
     assert assembled.calls == [("t1", "f", {"city": "Lyon"})]
     assert "tool-args-duplicated" in assembled.kinds
+
+
+def test_the_same_arguments_written_otherwise_run_once() -> None:
+    spaced = '{ "city" : "Lyon" }'
+    for second in (call(0, None, None, spaced), call(0, "t1", "f", spaced)):
+        assembled = every_way(one(call(0, "t1", "f", LYON), second))
+        assert assembled.calls == [("t1", "f", {"city": "Lyon"})]
+    nameless = every_way(one(call(0, None, "f", LYON), call(0, None, "f", spaced)))
+    assert len(nameless.turn.runnable) == 1
+
+
+def test_equal_in_python_is_not_equal_in_json() -> None:
+    assembled = every_way(one(call(0, "t1", "f", '{"a":1}'), call(0, None, None, '{"a":true}')))
+    assert assembled.turn.runnable == ()
 
 
 def test_two_equal_calls_under_their_own_ids_are_two() -> None:
@@ -461,6 +484,34 @@ def test_cumulative_arguments_are_put_right_where_the_dialect_says_so() -> None:
 )
 def test_entries_that_are_no_calls_open_none(entries: object) -> None:
     assert every_way(answer(chunk({"tool_calls": entries}))).turn.tool_calls == ()
+
+
+FRAGMENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "index": st.sampled_from([0, 0, 1, 2, None]),
+        "id": st.sampled_from(["t1", "t2", "", None]),
+        "function": st.fixed_dictionaries(
+            {},
+            optional={
+                "name": st.sampled_from(["f", "g", "get_", "", None]),
+                "arguments": st.sampled_from(
+                    ["", "{}", '{"a":', "1}", '{"a":1}', '{"b":2}', " ", '"', "\\", "}", {"a": 1}]
+                ),
+            },
+        ),
+    },
+)
+
+
+@given(deltas=st.lists(st.lists(FRAGMENTS, min_size=1, max_size=3), max_size=6), cumulative=st.booleans())
+def test_any_fragments_make_calls_that_can_go_back_to_the_model(deltas: list[list[Any]], cumulative: bool) -> None:
+    """What holds of every turn is checked by `assemble`: ids, names, JSON that is an object, and who may run."""
+    body = answer(*[tools(*entries) for entries in deltas], finish="tool_calls")
+    assembled = assemble(body, dialect=Dialect(cumulative=cumulative))
+    said = [entry["function"].get("arguments") for entries in deltas for entry in entries if "function" in entry]
+    written = sum(text.count('"a"') + text.count('"b"') if isinstance(text, str) else 1 for text in said if text)
+    assert sum(len(made.arguments or {}) for made in assembled.turn.runnable) <= written  # nothing runs twice
 
 
 def test_text_beside_tool_calls_is_text() -> None:

@@ -12,7 +12,7 @@ from motamot.limits import Limits
 from motamot.model.fragments import ToolFragments
 from motamot.model.think import ThinkSplitter
 from motamot.model.turn import Deviation, ToolCall, Turn
-from motamot.model.words import FINISH_WORDS, Note, usage_of, worse_finish
+from motamot.model.words import FINISH_WORDS, Note, brief, usage_of, worse_finish
 
 __all__ = ["Assembly", "Dialect"]
 
@@ -59,7 +59,7 @@ class Assembly(ABC):
         self._usage: Usage | None = None
         self._model = ""
         self._deviations: dict[str, str] = {}
-        self._tools = ToolFragments(self._note, cumulative=self._dialect.cumulative)
+        self._tools = self._fragments()
         self._left = self._limits.answer_bytes
         self._deltas_max = self._limits.answer_events
         self._texts: list[str] = []
@@ -112,7 +112,7 @@ class Assembly(ABC):
         if calls and failure is None and finish in {"stop", "unknown"}:
             # tool-called-but-finish-stop; Ollama has no other word for it
             if self._stop_ends_tools:
-                note("finish-mismatch", f"tools were called, and the finish reason was {self._finish_word!r}")
+                note("finish-mismatch", f"tools were called, and the finish reason was {self._finish_word}")
             finish = "tool_calls"
         elif finish == "tool_calls" and not calls:
             note("finish-mismatch", "the finish reason was tool_calls, and no tool was called")
@@ -144,6 +144,10 @@ class Assembly(ABC):
     @abstractmethod
     def _end_body(self, out: list[AnswerEvent]) -> None:
         """The body has ended: look at what is left of it."""
+
+    def _fragments(self, *, by_the_book: bool = True) -> ToolFragments:
+        cumulative, depth = self._dialect.cumulative, self._limits.json_depth
+        return ToolFragments(self._note, cumulative=cumulative, by_the_book=by_the_book, depth=depth)
 
     # What kinds of completion call.
 
@@ -191,12 +195,12 @@ class Assembly(ABC):
         reason = FINISH_WORDS.get(word.strip().lower()) if isinstance(word, str) else None
         if reason is None:
             reason = "unknown"
-            self._note("finish-unknown-word", f"the finish reason was {str(word)[:40]!r}")
+            self._note("finish-unknown-word", f"the finish reason was {brief(word)}")
         if self._finish is not None and self._finish != reason:
             self._note("finish-repeated", f"the finish reason was {self._finish}, then {reason}")
             reason = worse_finish(self._finish, reason)
         self._finish = reason
-        self._finish_word = str(word)[:40]
+        self._finish_word = brief(word)
 
     def _add_usage(self, report: object) -> bool:
         """A usage report: the last one of a completion counts, never a sum. Gives whether there was one."""
@@ -269,7 +273,7 @@ class Assembly(ABC):
         if self._error is not None:
             return "error", self._error
         if self._finish == "error":
-            detail = f"finish reason {self._finish_word!r}"
+            detail = f"finish reason {self._finish_word}"
             return "error", UpstreamError("The model's server broke the answer off.", detail=detail)
         if self._finish is not None:
             return self._finish, None
@@ -278,13 +282,18 @@ class Assembly(ABC):
             return "error", said
         if self._end_mark:
             return "unknown", None
+        clue = self._clue_of_end()
         if error is None:
-            detail = self._clue or f"the stream ended with neither a finish reason nor {self._end_mark_name}"
+            detail = clue or f"the stream ended with neither a finish reason nor {self._end_mark_name}"
             error = UpstreamError("The model's answer was cut off.", code="upstream_cut", detail=detail)
-        elif self._clue and error.detail and self._clue not in error.detail:
+        elif clue and error.detail and clue not in error.detail:
             error = copy(error)
-            error.detail = f"{error.detail}; {self._clue}"
+            error.detail = f"{error.detail}; {clue}"
         return ("incomplete" if error.code == "upstream_cut" else "error"), error
+
+    def _clue_of_end(self) -> str:
+        """What may explain that the completion broke off, for the operator."""
+        return self._clue
 
     def _explained(self) -> UpstreamError | None:
         """An error that was told in a place that counts only if the completion did not finish."""

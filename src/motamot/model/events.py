@@ -18,6 +18,7 @@ __all__ = ["EventStreamAssembly", "json_values", "shown"]
 _FIELDS = {"", "data", "event", "id", "retry"}  # "": a comment
 _PINGS = {"ping", "keep-alive", "keepalive", "heartbeat"}  # comments sent as data
 _DONE = "[DONE]"
+_CHUNK = "chat.completion.chunk"
 _DIGITS_MAX = 400
 _VALUES_MAX = 100  # JSON texts run into one event
 
@@ -30,6 +31,7 @@ class EventStreamAssembly(Assembly):
         self._decoder = Decoder(max_event_bytes=self._limits.event_bytes, observer=_Listener(self))
         self._head: bytearray | None = bytearray()  # the body, as long as no event has come
         self._error_field = ""
+        self._heard = ""  # the first line that no event stream has
 
     def feed(self, chunk: bytes) -> list[AnswerEvent]:
         """Take the next bytes of the body; see `Assembly.feed`."""
@@ -108,7 +110,8 @@ class EventStreamAssembly(Assembly):
                     self._value(value, out)
             if self._error is None and self._finish is None and not self.deltas:
                 self._fail("The model's server answered something else.", detail=detail_of(values[0]))
-            self._end_mark = len(values) == 1  # a JSON text that is whole has an end
+            first = values[0]  # a reply that is whole has an end; a chunk that lost its framing has none
+            self._end_mark = len(values) == 1 and not (isinstance(first, dict) and first.get("object") == _CHUNK)
             return
         if self._error_field:
             return
@@ -126,7 +129,10 @@ class EventStreamAssembly(Assembly):
             self._note("error-field", "an error came under the field name error")
             self._error_field = self._error_field or line[len(b"error:") :].decode("utf-8", "replace").strip()
         elif kind in (Ignored.UNKNOWN_FIELD, Ignored.NO_COLON):
-            self._clue = self._clue or shown(line.decode("utf-8", "replace"))
+            self._heard = self._heard or shown(line.decode("utf-8", "replace"))
+
+    def _clue_of_end(self) -> str:
+        return self._clue or self._heard
 
     def _explained(self) -> UpstreamError | None:
         if not self._error_field:

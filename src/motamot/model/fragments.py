@@ -7,13 +7,12 @@ repeated or late. Each rule below names the case or server that needs it; what i
 
 from __future__ import annotations
 
-import json
-import re
 import secrets
 import string
 from dataclasses import dataclass
 from typing import Any
 
+from motamot.model.arguments import Arguments, canonical
 from motamot.model.turn import ToolCall
 from motamot.model.words import Note, clean, json_text
 
@@ -23,9 +22,6 @@ _ID_LETTERS = string.ascii_letters + string.digits
 _ID_LENGTH = 9  # Mistral takes nine letters and digits and nothing else; everybody else takes that too
 _NAMELESS = "unnamed"  # goes back to the model with the problem; servers refuse an empty name
 _INDEX_MAX = 10_000
-_SHOWN = 200  # characters of broken arguments in a problem
-_MARKS = re.compile(r'["\\{}\[\]]')
-_QUOTES = re.compile(r'["\\]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +42,7 @@ class _Fragment:
 class _Call:
     """A call under way."""
 
-    __slots__ = (
-        "_depth",
-        "_escaped",
-        "_in_string",
-        "_opened",
-        "_scanned",
-        "id",
-        "index",
-        "made_up",
-        "name",
-        "parts",
-        "problem",
-        "repeats",
-    )
+    __slots__ = ("arguments", "id", "index", "made_up", "name", "problem", "repeats")
 
     def __init__(self, index: int | None) -> None:
         self.id = ""
@@ -67,51 +50,8 @@ class _Call:
         self.index = index
         self.name = ""
         self.problem: str | None = None
-        self.repeats: _Call | None = None  # an earlier call that had the same id
-        self.replace([])
-
-    def replace(self, parts: list[str]) -> None:
-        """Set the arguments anew."""
-        self.parts = parts
-        self._scanned = 0
-        self._depth = 0
-        self._in_string = False
-        self._escaped = False
-        self._opened = False
-
-    @property
-    def begun(self) -> bool:
-        """Whether any of its arguments have come."""
-        return bool(self.parts)
-
-    @property
-    def raw(self) -> str:
-        return "".join(self.parts)
-
-    @property
-    def complete(self) -> bool:
-        """Whether the arguments so far are whole brackets: each fragment is looked at once."""
-        for part in self.parts[self._scanned :]:
-            self._scan(part)
-        self._scanned = len(self.parts)
-        return self._opened and self._depth <= 0 and not self._in_string
-
-    def _scan(self, text: str) -> None:
-        at = 1 if self._escaped else 0
-        self._escaped = False
-        while True:
-            match = (_QUOTES if self._in_string else _MARKS).search(text, at)
-            if match is None:
-                return
-            mark, at = match.group(), match.end()
-            if mark == '"':
-                self._in_string = not self._in_string
-            elif mark == "\\":
-                self._escaped = at >= len(text)
-                at += 1
-            else:
-                self._opened = True
-                self._depth += 1 if mark in "{[" else -1
+        self.repeats: _Call | None = None  # an earlier call that this one may be again
+        self.arguments = Arguments()
 
 
 class ToolFragments:
@@ -120,12 +60,14 @@ class ToolFragments:
     note:       is told each deviation as it is met.
     cumulative: each fragment's arguments repeat those before (a dialect; never guessed).
     by_the_book: the dialect numbers its calls and gives them ids; Ollama does neither.
+    depth:      levels to which arguments may be nested.
     """
 
-    def __init__(self, note: Note, *, cumulative: bool = False, by_the_book: bool = True) -> None:
+    def __init__(self, note: Note, *, cumulative: bool = False, by_the_book: bool = True, depth: int = 64) -> None:
         self._note = note
         self._cumulative = cumulative
         self._by_the_book = by_the_book
+        self._depth = depth
         self._calls: list[_Call] = []
         self._by_id: dict[str, _Call] = {}
         self._by_index: dict[int, _Call] = {}
@@ -157,12 +99,12 @@ class ToolFragments:
         ids: set[str] = set()
         sources: dict[int, ToolCall] = {}
         for call in self._calls:
-            if not call.name and not call.begun:
+            if not call.name and not call.arguments.begun:
                 continue  # an id alone, as some servers send behind the last call: nothing was asked
             built = self._build(call, note, ids)
             twin = sources.get(id(call.repeats)) if call.repeats is not None else None
-            if twin is not None and (twin.name, twin.arguments) == (built.name, built.arguments):
-                note("tool-args-duplicated", f"the call of {built.name} was sent twice under one id")
+            if twin is not None and twin.name == built.name and canonical(twin.arguments) == canonical(built.arguments):
+                note("tool-args-duplicated", f"the call of {built.name[:40]!r} was sent twice")
                 continue
             ids.add(built.id)
             sources[id(call)] = built
@@ -234,42 +176,48 @@ class ToolFragments:
             return False
         elsewhere = fragment.index is not None and known.index is not None and fragment.index != known.index
         if fragment.name != known.name:
-            return elsewhere or known.complete
-        return known.complete and fragment.opens and (elsewhere or not known.raw.startswith(fragment.arguments.strip()))
+            return elsewhere or known.arguments.complete
+        return (
+            known.arguments.complete
+            and fragment.opens
+            and (elsewhere or not known.arguments.raw.startswith(fragment.arguments.strip()))
+        )
 
     def _with_new_id_and_name(self, fragment: _Fragment, last: _Call | None) -> _Call:
-        if last is not None and not last.id and not last.complete and last.name in {"", fragment.name}:
+        if last is not None and not last.id and not last.arguments.complete and last.name in {"", fragment.name}:
             return last  # the call's arguments came before its id
         return self._new(fragment)  # tool-index-always-zero: whatever the open call's arguments are
 
     def _with_new_id(self, fragment: _Fragment, last: _Call | None) -> _Call:
         """A new id without a name: the name comes later, or the server makes up an id for each fragment (vLLM)."""
-        if last is None or (last.complete and last.id):
+        if last is None or (last.arguments.complete and last.id):
             return self._new(fragment)
         if last.id:
-            if not last.begun and not fragment.arguments and fragment.index is None:
+            if not last.arguments.begun and not fragment.arguments and fragment.index is None:
                 return self._new(fragment)
             self._note("tool-id-repeated", "the fragments of one call have different ids")
         return last
 
     def _with_name(self, fragment: _Fragment, last: _Call | None) -> _Call:
         """A name without an id."""
-        if last is None:
+        if last is None or not self._by_the_book:  # Ollama sends each call whole
             return self._new(fragment)
         if not last.name:
             return last  # id first, name later
-        if last in self._touched and (last.complete or fragment.name != last.name):
+        if last in self._touched and (last.arguments.complete or fragment.name != last.name):
             return self._new(fragment)  # two entries of one delta, neither with an id
         if fragment.name == last.name:
-            another = last.complete and fragment.opens and last.raw.strip() != fragment.arguments.strip()
-            return self._new(fragment) if another else last
-        if last.complete or fragment.index is None:
+            another = (
+                last.arguments.complete and fragment.opens and last.arguments.raw.strip() != fragment.arguments.strip()
+            )
+            return self._new(fragment, repeats=last) if another else last
+        if last.arguments.complete or fragment.index is None:
             return self._new(fragment)
         return last  # the rest of the name
 
     def _nameless(self, fragment: _Fragment) -> _Call | None:
         """Neither id nor name, and no call at its index: it goes on with the unfinished call, and opens none."""
-        unfinished = [call for call in self._calls if not call.complete]
+        unfinished = [call for call in self._calls if not call.arguments.complete]
         if len(unfinished) == 1:
             return unfinished[0]
         if not fragment.arguments.strip():
@@ -304,10 +252,9 @@ class ToolFragments:
             self._put_name(call, fragment.name)
         if not fragment.arguments:
             return
-        if self._cumulative and call.begun and fragment.arguments.startswith(call.raw):
-            call.replace([fragment.arguments])
-        else:
-            call.parts.append(fragment.arguments)
+        if self._cumulative and fragment.arguments.startswith(call.arguments.raw):
+            call.arguments = Arguments()
+        call.arguments.add(fragment.arguments)
 
     def _put_name(self, call: _Call, name: str) -> None:
         if name == call.name:  # tool-name-in-every-chunk
@@ -322,7 +269,7 @@ class ToolFragments:
     def _build(self, call: _Call, note: Note, ids: set[str]) -> ToolCall:
         if not call.id and self._by_the_book:  # tool-id-missing
             note("tool-id-missing", f"the call of {call.name[:40]!r} has no id")
-        raw, arguments, problem = _arguments_of(call, note)
+        raw, arguments, problem = call.arguments.decoded(note, depth=self._depth)
         if call.problem is not None:
             problem = call.problem
         if not call.name:
@@ -334,56 +281,3 @@ class ToolFragments:
             arguments=arguments if problem is None else None,
             problem=problem,
         )
-
-
-def _arguments_of(call: _Call, note: Note) -> tuple[str, dict[str, Any] | None, str | None]:
-    """The arguments as they go back to the model, decoded, and why they cannot be used."""
-    raw = clean(call.raw)
-    if raw.strip() in {"", "null"}:  # tool-arguments-empty-string
-        return "{}", {}, None
-    try:
-        values = _json_texts(raw)
-    except (ValueError, RecursionError):
-        if call.complete:
-            note("tool-args-invalid-json", "the arguments of a tool call are not JSON")
-            return "{}", None, f"the arguments are not JSON: {raw[:_SHOWN]}"
-        note("tool-args-truncated", "the arguments of a tool call end in the middle")
-        return "{}", None, f"the arguments were cut off: {raw[:_SHOWN]}"
-    if len(values) > 1 and values[0][1] == {}:
-        # Proxies from Anthropic's dialect send its empty placeholder first, and the arguments behind it.
-        values = values[1:]
-        note("tool-args-duplicated", "an empty object stood before the arguments")
-    if len(values) > 1 and all(text == values[0][0] for text, _ in values):  # tool-arguments-sent-twice
-        note("tool-args-duplicated", "the whole arguments were sent more than once")
-        values = values[:1]
-    if len(values) > 1 or not isinstance(values[0][1], dict):
-        note("tool-args-invalid-json", "the arguments of a tool call are not one JSON object")
-        return "{}", None, f"the arguments are not one JSON object: {raw[:_SHOWN]}"
-    text, value = values[0]
-    return text, value, None
-
-
-_DECODER = json.JSONDecoder(parse_constant=lambda name: _refuse(name))
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _json_texts(raw: str) -> list[tuple[str, Any]]:
-    """The JSON values that stand one after the other in `raw`, each with its text; strings made encodable."""
-    found: list[tuple[str, Any]] = []
-    at, end = 0, len(raw.rstrip(" \t\r\n"))
-    while at < end:
-        while raw[at] in " \t\r\n":
-            at += 1
-        value, stop = _DECODER.raw_decode(raw, at)
-        text = raw[at:stop]
-        if "\\u" in text:
-            plain = json.dumps(value, ensure_ascii=False)
-            if clean(plain) != plain:  # half a surrogate pair, which no UTF-8 can carry
-                text = clean(plain)
-                value = json.loads(text)
-        found.append((text, value))
-        at = stop
-    return found

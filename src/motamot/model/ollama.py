@@ -11,7 +11,6 @@ from motamot.answer import AnswerEvent
 from motamot.limits import Limits
 from motamot.model.base import Assembly, Dialect
 from motamot.model.events import json_values, shown
-from motamot.model.fragments import ToolFragments
 from motamot.model.words import detail_of
 
 __all__ = ["OllamaAssembly"]
@@ -31,7 +30,7 @@ class OllamaAssembly(Assembly):
 
     def __init__(self, *, dialect: Dialect | None = None, limits: Limits | None = None) -> None:
         super().__init__(dialect=dialect, limits=limits)
-        self._tools = ToolFragments(self._note, cumulative=self._dialect.cumulative, by_the_book=False)
+        self._tools = self._fragments(by_the_book=False)
         self._pending: list[bytes] = []
         self._pending_bytes = 0
 

@@ -14,7 +14,7 @@ from motamot.answer import AnswerEvent, Text
 from motamot.limits import Limits
 from motamot.model.base import Dialect
 from motamot.model.events import EventStreamAssembly, shown
-from motamot.model.words import detail_of, json_text
+from motamot.model.words import brief, detail_of, json_text
 from motamot.sse import Event
 
 __all__ = ["OpenAIAssembly"]
@@ -168,7 +168,10 @@ class OpenAIAssembly(EventStreamAssembly):
             self._end()
         elif value is not None:
             self._note("json-parse", "the data of an event is no object")
-            self._fail("The model's server sent something that is no answer.", detail=shown(str(value)))
+            self._fail(
+                "The model's server sent something that is no answer.",
+                detail=shown(value) if isinstance(value, str) else brief(value),
+            )
 
     def _chunk(self, chunk: dict[str, Any], out: list[AnswerEvent]) -> None:
         if self.deltas <= _MODEL_BY:

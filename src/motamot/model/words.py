@@ -8,12 +8,23 @@ from typing import Any
 
 from motamot.answer import Source, SurrogateJoiner, Usage
 
-__all__ = ["DETAIL_CHARS", "FINISH_WORDS", "Note", "clean", "detail_of", "json_text", "usage_of", "worse_finish"]
+__all__ = [
+    "DETAIL_CHARS",
+    "FINISH_WORDS",
+    "Note",
+    "brief",
+    "clean",
+    "detail_of",
+    "json_text",
+    "usage_of",
+    "worse_finish",
+]
 
 Note = Callable[[str, str], object]
 """Takes the kind of a deviation and one sentence; only the first of a kind is kept."""
 
 DETAIL_CHARS = 2_000  # of a provider's error, for the operator: a page of HTML says no more after that
+_BRIEF = 40  # characters of a value in a note
 _ERROR_DEPTH = 4  # gateways wrap a provider's error in their own, sometimes as text
 _TOKENS_MAX = 10**12  # a count above is not one: a century of one model's output is less
 
@@ -62,6 +73,13 @@ _WORSE = ("unknown", "stop", "tool_calls", "length", "content_filter", "error")
 def worse_finish(one: str, other: str) -> str:
     """Of two of our finish words, the one that claims less."""
     return max(one, other, key=_WORSE.index)
+
+
+def brief(value: object) -> str:
+    """A value out of JSON, short enough for a note."""
+    if isinstance(value, list | dict):
+        return "an object" if isinstance(value, dict) else "a list"
+    return repr(value[:_BRIEF] if isinstance(value, str) else value)[: _BRIEF + 2]
 
 
 def clean(text: str) -> str:
@@ -135,7 +153,7 @@ class _Counts:
             count = _count(value)
             if count is not None:
                 return count
-            self._note("usage-invalid", f"{name} is no count of tokens: {str(value)[:40]!r}")
+            self._note("usage-invalid", f"{name} is no count of tokens: {brief(value)}")
         return None
 
     def inner(self, *names: str) -> _Counts:
