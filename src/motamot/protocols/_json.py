@@ -6,10 +6,11 @@ msgspec, which is faster and refuses a cut surrogate pair, so that such data is 
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 import msgspec
@@ -24,6 +25,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_DEPTH = 64  # what a trace or a tool's arguments may nest before the rest is left out
+_PLAIN_VALUES = 100_000  # lists and objects in it
 
 
 def one_line(data: bytes) -> bytes:
@@ -57,29 +59,36 @@ def encodable(text: str) -> str:
     return joiner.feed(text) + joiner.close()
 
 
-def plain(value: Any, depth: int = 0) -> Any:
+def plain(value: Any) -> Any:
     """`value` made of nothing but what JSON can carry.
 
-    Other keys and objects become their text, values that are not numbers become null, orphan surrogates U+FFFD,
-    and what is nested more than 64 deep null: side information never breaks the stream that carries it.
+    Other keys and objects become their text, values that are not numbers become null, orphan surrogates U+FFFD; what
+    is nested more than 64 deep, or comes after 100,000 lists and objects (one may hold itself), becomes null: side
+    information never breaks the stream that carries it.
     """
-    if depth > _PLAIN_DEPTH:
-        return None
+    return _plain(value, _PLAIN_DEPTH, iter(range(_PLAIN_VALUES)))
+
+
+def _plain(value: Any, depth: int, room: Iterator[int]) -> Any:
     if isinstance(value, str):
         return encodable(value)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if depth == 0 or next(room, None) is None:
+        return None
     if isinstance(value, msgspec.Struct):
-        fields = {name: getattr(value, name) for name in value.__struct_fields__}
         tag = value.__struct_config__.tag
-        head = {value.__struct_config__.tag_field: tag} if tag is not None else {}
-        return plain({**head, **fields}, depth)
+        value = ({value.__struct_config__.tag_field: tag} if tag is not None else {}) | {
+            name: getattr(value, name) for name in value.__struct_fields__
+        }
     if isinstance(value, Mapping):
-        return {encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
+        return {encodable(str(key)): _plain(item, depth - 1, room) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item, depth + 1) for item in value]
+        return [_plain(item, depth - 1, room) for item in value]
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()  # as msgspec writes them
     return encodable(str(value))
 
 
@@ -105,7 +114,7 @@ def request_object(body: bytes | Mapping[str, Any], limits: Limits) -> dict[str,
     Texts in it can be encoded: an orphan surrogate is U+FFFD.
     Raises: InvalidRequest, saying what was found and where.
     """
-    value = body if isinstance(body, Mapping) else _decoded(body)
+    value: Any = _decoded(body) if isinstance(body, bytes) else body
     if not isinstance(value, Mapping):
         raise InvalidRequest(f"The body must be a JSON object, not {kind(value)}.")
     cleaned: dict[str, Any] = _checked(value, "", limits.json_depth, limits.json_depth)

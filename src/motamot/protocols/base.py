@@ -354,21 +354,21 @@ def parse_event_id(text: str) -> tuple[str, int] | None:
 # --- fields of a request
 
 
-def text_field(asked: Mapping[str, Any], name: str, limits: Limits) -> str:
-    """A required text of at most `message_bytes`, with something to read in it."""
+def text_field(asked: Mapping[str, Any], name: str, most: int) -> str:
+    """A required text of at most `most` bytes of UTF-8, with something to read in it."""
     value = asked.get(name)
     if not isinstance(value, str):
         found = "is missing" if name not in asked else f"must be a string, not {kind(value)}"
         raise InvalidRequest(f"The field `{name}` {found}.", field=name)
     if not value.strip():
         raise InvalidRequest("Message cannot be empty.", field=name)
-    bounded(value, name, limits.message_bytes)
+    bounded(value, name, most)
     return value
 
 
 def bounded(value: str, name: str, most: int) -> None:
     """Raises InvalidRequest when `value` takes more than `most` bytes of UTF-8."""
-    if len(value) > most or len(value.encode("utf-8", "surrogatepass")) > most:
+    if len(value) > most or len(value.encode()) > most:
         raise InvalidRequest(f"The field `{name}` is longer than {most} bytes.", field=name, limit=most)
 
 

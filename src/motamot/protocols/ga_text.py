@@ -111,6 +111,7 @@ class GaTextWriter(Writer):
         self._after_cr = text.endswith("\r")
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
+        before = self._line_end(text)
         text = self._held + text
         safe = len(text.rstrip(_UNSAFE_START)) - 1
         if safe < 0 and "{" not in text:
@@ -118,8 +119,16 @@ class GaTextWriter(Writer):
         self._held = text[safe:] if safe >= 0 else ""
         if len(self._held) > HELD_CHARACTERS or safe < 0:
             self._held = ""
-            return _pieces(text)
-        return _pieces(text[:safe])
+            return before + _pieces(text)
+        return before + _pieces(text[:safe])
+
+    def _line_end(self, text: str) -> bytes:
+        """What is kept back, as a piece of its own, if it has a line end and `text` is safe without it.
+
+        ga-client takes a piece's first line only: put before `text`, that line end would cost it `text`.
+        """
+        start = text.lstrip(_BLANK)
+        return self._flush() if "\n" in self._held and start and not start.startswith("{") else b""
 
     def _flush(self) -> bytes:
         held, self._held = self._held, ""
@@ -185,7 +194,7 @@ class GaText(Protocol):
 
     def parse(self, body: bytes | Mapping[str, Any], limits: Limits) -> Asked:
         asked = request_object(body, limits)
-        message = text_field(asked, "message", limits)
+        message = text_field(asked, "message", limits.message_bytes)
         _short(message, "message")
         flag_field(asked, "useSemanticSearch")  # taken for compatibility; there is nothing here to search
         return Asked(message=message, history=_history(asked.get("conversationHistory")))

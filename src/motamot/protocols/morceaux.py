@@ -26,7 +26,7 @@ import msgspec
 from motamot.answer import AnswerEvent, Ended, Outcome, Started, Text
 from motamot.errors import InvalidRequest
 from motamot.limits import Limits
-from motamot.protocols._json import encode_line, loads, one_line, shown
+from motamot.protocols._json import encode_line, loads, one_line, request_object, shown
 from motamot.protocols.base import (
     READER_EVENT_BYTES,
     Asked,
@@ -34,7 +34,6 @@ from motamot.protocols.base import (
     Protocol,
     Reader,
     Writer,
-    bounded,
     checked_id,
     failure_read,
     failure_words,
@@ -153,11 +152,9 @@ class Morceaux(Protocol):
 
     def parse(self, body: bytes | Mapping[str, Any], limits: Limits) -> Asked:
         """What the query asks. `message` is "" where the query has none: the assistant's opening question is meant."""
-        asked = dict(body) if isinstance(body, Mapping) else _query(body)
-        message = ""
-        if "message" in asked:
-            bounded(asked["message"], "message", min(QUERY_BYTES, limits.message_bytes))
-            message = text_field(asked, "message", limits)
+        asked = request_object(body if isinstance(body, Mapping) else _query(body), limits)
+        most = min(QUERY_BYTES, limits.message_bytes)
+        message = text_field(asked, "message", most) if "message" in asked else ""
         return Asked(
             message=message,
             conversation=name_field(asked, "conversation", limits),

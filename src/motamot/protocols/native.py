@@ -122,7 +122,7 @@ class Native(Protocol):
             if name in asked:
                 raise InvalidRequest(f"The field `{name}` is not taken here: the server keeps the history.", field=name)
         return Asked(
-            message=text_field(asked, "message", limits),
+            message=text_field(asked, "message", limits.message_bytes),
             conversation=name_field(asked, "conversation", limits),
             assistant=name_field(asked, "assistant", limits),
             key=name_field(asked, "key", limits),

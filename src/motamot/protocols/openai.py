@@ -283,6 +283,7 @@ class OpenAI(Protocol):
         Loss("tool_results", "The results of tools."),
         Loss("sources", "Sources."),
         Loss("turns", "The ends of turns."),
+        Loss("failed_details", "Of a failed answer: its marks, and its id where it failed before the first delta."),
         Loss(
             "tools_own",
             "Calls of the assistant's own tools; of the caller's own, their place in the text, arguments that are not "
@@ -290,7 +291,6 @@ class OpenAI(Protocol):
         ),
         Loss("usage_unasked", "Tokens, where they were not asked for or are not known, or where the answer failed."),
         Loss("shown", "Of the end: what was shown."),
-        Loss("failed_details", "Of a failed answer: its marks, and its id where it failed before the first delta."),
     )
 
     def parse(self, body: bytes | Mapping[str, Any], limits: Limits) -> Asked:
