@@ -21,7 +21,7 @@ _e, _c, _o = exchanges.c, completions.c, owners.c
 _renew = (
     update(owners)
     .where(_o.id == bindparam("k_id"))
-    .values(renewals=_o.renewals + 1, renewed_at=bindparam("v_renewed_at"))
+    .values(renewals=bindparam("v_renewals"), renewed_at=bindparam("v_renewed_at"))
     .execution_options(preserve_rowcount=True)
 )
 _others = select(_o.id, _o.host, _o.place, _o.pid, _o.started, _o.renewals).where(_o.id != bindparam("me"))
@@ -37,8 +37,11 @@ def register(connection: Connection, owner: Owner, at: float) -> None:
 
 
 def renew(connection: Connection, owner: Owner, at: float) -> bool:
-    """Renew this owner's lease. False: it had been taken for dead and its rows closed; it is entered anew."""
-    if connection.execute(_renew, {"k_id": owner.id, "v_renewed_at": at}).rowcount:
+    """Renew this owner's lease; its count must be a new one each time, also where it is entered anew.
+
+    Returns: False where it had been taken for dead and its rows closed: it is in the books again.
+    """
+    if connection.execute(_renew, {"k_id": owner.id, "v_renewals": owner.renewals, "v_renewed_at": at}).rowcount:
         return True
     register(connection, owner, at)
     return False

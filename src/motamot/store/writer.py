@@ -102,6 +102,7 @@ class Writer:
         self._logged = float("-inf")
         self._retry_at = 0.0
         self._tick_at = 0.0
+        self._tick_every = min(SWEEP_SECONDS, limits.lease_seconds / 3)
         self._forked = False
         self._ending = False  # the thread's own: the inbox's end has been read
         self._closing = False
@@ -126,7 +127,7 @@ class Writer:
                 if not is_busy(error) or time.monotonic() >= deadline:
                     here.discard(self.owner.id)
                     raise (error if isinstance(error, StoreError) else explain(error, self.database.path)) from error
-        self._tick_at = time.monotonic() + SWEEP_SECONDS
+        self._tick_at = time.monotonic() + self._tick_every
         _writers.add(self)
         self._thread.start()
 
@@ -210,7 +211,7 @@ class Writer:
             if self._pending and (now >= self._retry_at or self._ending):
                 self._write()
             if now >= self._tick_at:
-                self._tick_at = now + SWEEP_SECONDS
+                self._tick_at = now + self._tick_every
                 self._tick(now)
             if self._ending and (not self._pending or now >= self._deadline):
                 break
@@ -325,6 +326,7 @@ class Writer:
             now, clock = time.monotonic(), self._clock()
             # Both clocks: the monotonic one stands still while the machine sleeps, the other one may be set.
             if max(now - self._renewed[0], abs(clock - self._renewed[1])) >= self._limits.lease_seconds / 3:
+                self.owner = replace(self.owner, renewals=self.owner.renewals + 1)
                 if not sweeping.renew(self._connection, self.owner, clock):
                     _logger.warning("this store was taken for dead; what it had open was closed as interrupted")
                 self._renewed = (now, clock)
