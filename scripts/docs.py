@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
+import re
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import click
 import msgspec
-import typer.main
 
 from motamot import answer
 from motamot.exchange.states import diagram
@@ -42,9 +43,10 @@ def limits_page() -> str:
 def events_page() -> str:
     """docs/reference/events.md, from motamot.answer."""
     lines = ["# Answer events", "", inspect.getdoc(answer) or "", ""]
-    kinds = [value for value in vars(answer).values() if isinstance(value, type)]
-    events = [kind for kind in kinds if issubclass(kind, answer.AnswerEvent) and kind is not answer.AnswerEvent]
-    for kind in [*events, answer.Usage]:
+    kinds: list[type[msgspec.Struct]] = [
+        value for value in vars(answer).values() if isinstance(value, type) and issubclass(value, msgspec.Struct)
+    ]
+    for kind in [kind for kind in kinds if kind not in (msgspec.Struct, answer.AnswerEvent)]:
         config = kind.__struct_config__
         lines += [f"## {kind.__name__}", "", inspect.getdoc(kind) or "", ""]
         if config.tag:
@@ -60,31 +62,24 @@ def events_page() -> str:
 
 def commands_page() -> str:
     """docs/reference/commands.md, from the command line's own help."""
-    from motamot.cli import app
-
-    command = typer.main.get_command(app)
+    general = _help()
     lines = ["# Commands", "", "What `motamot --help` and the help of each command say.", ""]
-    for path, each in _commands("motamot", command):
-        context = click.Context(each, info_name=path, terminal_width=100, max_content_width=100, color=False)
-        lines += [f"## {path}", "", "```text", _help(each, context), "```", ""]
+    lines += ["```text", general, "```", ""]
+    listed = general.partition("Commands:\n")[2].splitlines()
+    for name in [line.split()[0] for line in listed if re.match(r"  [a-z]", line)]:
+        lines += [f"## motamot {name}", "", "```text", _help(name), "```", ""]
     return NOTE + "\n".join(lines).rstrip() + "\n"
 
 
-def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    yield path, command
-    for name, child in sorted(getattr(command, "commands", {}).items()):
-        yield from _commands(f"{path} {name}", child)
-
-
-def _help(command: click.Command, context: click.Context) -> str:
-    """Plain help: what click writes, without the terminal's boxes."""
-    formatter = context.make_formatter()
-    click.Command.format_usage(command, context, formatter)
-    click.Command.format_help_text(command, context, formatter)
-    click.Command.format_options(command, context, formatter)
-    if isinstance(command, click.Group):
-        click.Group.format_commands(command, context, formatter)
-    return "\n".join(line.rstrip() for line in formatter.getvalue().rstrip().splitlines())
+def _help(*command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "motamot", *command, "--help"],
+        env={**os.environ, "COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1", "TERM": "dumb"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return "\n".join(line.rstrip() for line in done.stdout.rstrip().splitlines())
 
 
 def architecture_page() -> str:
