@@ -125,6 +125,10 @@ def test_routing_has_the_hosts_fields_in_the_hosts_order_in_ascii() -> None:
     assert read(PROTOCOL.reader(), [wire]) == [routed, Text("a"), COMPLETE]
 
 
+def test_an_orphan_surrogate_does_not_break_the_stream() -> None:
+    assert page(wire_of("a\ud83db")) == "a\ufffdb"
+
+
 @pytest.mark.parametrize("confidence", [float("nan"), float("inf")])
 def test_a_confidence_that_is_no_number_is_none(confidence: float) -> None:
     wire = written(PROTOCOL, [STARTED, Routed(agent="a", confidence=confidence), COMPLETE])

@@ -85,7 +85,7 @@ class GaTextWriter(Writer):
 
     def write(self, number: int, event: AnswerEvent) -> bytes:
         if isinstance(event, Text):
-            return self._routing(_NO_ROUTING) + self._feed(event.text)
+            return self._feed(event.text) if self._routed else self._routing(_NO_ROUTING) + self._feed(event.text)
         if isinstance(event, Started):
             return b""
         if isinstance(event, Routed):
@@ -111,9 +111,9 @@ class GaTextWriter(Writer):
         self._after_cr = text.endswith("\r")
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
-        before = self._line_end(text)
+        before = self._line_end(text) if "\n" in self._held else b""
         text = self._held + text
-        safe = len(text.rstrip(_UNSAFE_START)) - 1
+        safe = len(text if text[-1:] not in _UNSAFE_START else text.rstrip(_UNSAFE_START)) - 1
         if safe < 0 and "{" not in text:
             safe = 0  # white space only: it goes with what follows
         self._held = text[safe:] if safe >= 0 else ""
@@ -123,12 +123,12 @@ class GaTextWriter(Writer):
         return before + _pieces(text[:safe])
 
     def _line_end(self, text: str) -> bytes:
-        """What is kept back, as a piece of its own, if it has a line end and `text` is safe without it.
+        """What is kept back, with a line end in it, as a piece of its own, if `text` is safe without it.
 
         ga-client takes a piece's first line only: put before `text`, that line end would cost it `text`.
         """
         start = text.lstrip(_BLANK)
-        return self._flush() if "\n" in self._held and start and not start.startswith("{") else b""
+        return self._flush() if start and not start.startswith("{") else b""
 
     def _flush(self) -> bytes:
         held, self._held = self._held, ""
@@ -270,10 +270,19 @@ def _pieces(text: str) -> bytes:
     """`text` as text events, none of which any reader takes for the end or for an error; b"" for no text."""
     if not text:
         return b""
-    pieces = _INSIDE_DONE.split(text) if "[DONE]" in text else [text]
+    if "[DONE]" not in text and "\n" not in text and not text.startswith(_ERROR_START):
+        return b"data: " + _utf8(text) + b"\n\n"
+    pieces = _INSIDE_DONE.split(text)
     if pieces[0].startswith(_ERROR_START):
         pieces[:1] = ["{", pieces[0][1:]]
-    return b"".join(b"data: " + encodable(piece).replace("\n", "\ndata: ").encode() + b"\n\n" for piece in pieces)
+    return b"".join(b"data: " + _utf8(piece.replace("\n", "\ndata: ")) + b"\n\n" for piece in pieces)
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return encodable(text).encode()
 
 
 def _history(turns: Any) -> tuple[PastMessage, ...]:
