@@ -24,7 +24,8 @@ LADDER: list[set[str]] = [  # bottom up; rooms on one step do not import each ot
     {"assistant", "peers"},
     {"testing", "settings"},
     {"server", "exam"},
-    {"cli", "__main__"},
+    {"cli"},
+    {"__main__"},
 ]
 ALLOWED_BESIDE = {("answer", "errors"), ("limits", "errors"), ("sse", "errors")}
 STEP = {room: number for number, rooms in enumerate(LADDER) for room in rooms}
