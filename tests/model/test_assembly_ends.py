@@ -135,6 +135,16 @@ def test_the_caller_is_told_of_the_reason_and_of_the_end() -> None:
     assert (assembly.finished, assembly.done) == (True, True)
 
 
+def test_a_reason_with_every_chunk_is_not_yet_the_end() -> None:
+    assembly = assembly_for("openai-chat")
+    finished = []
+    for part in (chunk({"content": "Hel"}, "stop"), chunk({"content": "lo"}, "stop"), DONE):
+        assembly.feed(part.encode())
+        finished.append(assembly.finished)
+    assert finished == [True, False, False]
+    assert (assembly.done, assembly.turn().text, assembly.turn().finish) == (True, "Hello", "stop")
+
+
 @pytest.mark.parametrize("kind", list(Kind))
 def test_nothing_at_all_is_incomplete(kind: Kind) -> None:
     turn = assemble("", kind).turn

@@ -54,6 +54,7 @@ class Assembly(ABC):
         self._end_mark = False  # [DONE], message_stop, "done": true
         self._finish: str | None = None
         self._finish_word = ""
+        self._went_on = False  # deltas came after the finish reason
         self._error: UpstreamError | None = None
         self._clue = ""  # something that explains an early end, should it come to that
         self._usage: Usage | None = None
@@ -95,8 +96,12 @@ class Assembly(ABC):
 
     @property
     def finished(self) -> bool:
-        """A finish reason has come: usage and the end mark follow soon or never."""
-        return self._finish is not None
+        """A finish reason has come: usage and the end mark follow soon or never.
+
+        False again once more of the answer comes: some servers send a reason with every chunk, and whoever stopped
+        waiting at the first would take a shorter answer for a complete one.
+        """
+        return self._finish is not None and not self._went_on
 
     def turn(self, *, error: UpstreamError | None = None) -> Turn:
         """The completion as far as it has come; a snapshot before `close`, the turn after it.
@@ -156,9 +161,7 @@ class Assembly(ABC):
 
     def _add_text(self, delta: str, out: list[AnswerEvent]) -> None:
         """One delta of the answer's text. This is the hot path: it runs once for every token."""
-        self.deltas += 1
-        if self._finish is not None and delta:
-            self._note("content-after-finish", "text came after the finish reason")
+        self._count_delta()
         if self._repeats.watching:
             self._repeats.see(delta)
         if self._whole_text is not None:
@@ -172,14 +175,14 @@ class Assembly(ABC):
 
     def _add_reasoning(self, delta: str, out: list[AnswerEvent]) -> None:
         """One delta of reasoning."""
-        self.deltas += 1
+        self._count_delta()
         if self._whole_reasoning is not None:
             delta = self._whole_reasoning.rest(delta, self._note)
         self._put_pieces([(True, self._reasoning_joiner.feed(delta))], out)
 
     def _add_tools(self, entries: object) -> None:
         """The `tool_calls` of one delta."""
-        self.deltas += 1
+        self._count_delta()
         self._spend(self._tools.add(entries))
         if len(self._tools) > self._limits.tool_calls_per_turn:
             maximum = self._limits.tool_calls_per_turn
@@ -229,6 +232,12 @@ class Assembly(ABC):
         )
 
     # Inside.
+
+    def _count_delta(self) -> None:
+        self.deltas += 1
+        if self._finish is not None:
+            self._went_on = True
+            self._note("content-after-finish", "more of the answer came after the finish reason")
 
     def _room(self, text: str) -> bool:
         return self._spend(len(text) if text.isascii() else len(text.encode()))
