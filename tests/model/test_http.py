@@ -499,6 +499,7 @@ def test_the_model_says_what_it_is_without_its_key() -> None:
         ({"token_field": "tokens"}, "token_field"),
         ({"proxy": "socks5://localhost:1080"}, "proxy"),
         ({"proxy": "http://"}, "proxy"),
+        ({"proxy": "http://[::1"}, "proxy"),
         ({"ca_file": "/nowhere/ca.pem"}, "/nowhere/ca.pem"),
     ],
 )

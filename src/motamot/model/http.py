@@ -10,35 +10,29 @@ from __future__ import annotations
 
 import asyncio
 import io
-import ssl
-import urllib.request
+import zlib
 from collections.abc import Mapping
-from contextvars import ContextVar
-from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
 
 from motamot import __version__
 from motamot.answer import Source, Usage
 from motamot.errors import SettingsError, UpstreamError
 from motamot.limits import Limits
-from motamot.model.assembly import Assembly, Dialect, assembly_for
+from motamot.model.assembly import Assembly, Dialect, Kind, assembly_for
+from motamot.model.connection import Connector, Wire, asking, unread
 from motamot.model.failures import Teller
+from motamot.model.http_settings import checked_name, checked_token_field, own_headers, proxy_for, secrets_of, trusted
 from motamot.model.inflate import Inflater
 from motamot.model.request import body, check_headers, endpoint, redirected
 from motamot.model.turn import Emit, Turn, TurnRequest
 from motamot.model.watchdog import Watch, Watchdog
 
 if TYPE_CHECKING:
-    from aiohttp.client import ClientRequest
     from aiohttp.connector import Connection
-    from aiohttp.tracing import Trace
 
 __all__ = ["HttpAttempt", "HttpModel"]
 
@@ -48,6 +42,8 @@ _KEPT_SECONDS = 15.0
 
 _LARGE_BODY = 1 << 20
 """Bytes of a request's body from which it is written in pieces (aiohttp warns above)."""
+
+_LINES = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"})
 
 _NETWORK = (aiohttp.ClientError, OSError, ValueError)
 """What aiohttp raises for what a network or a peer does. asyncio's TimeoutError is an OSError."""
@@ -96,18 +92,18 @@ class HttpModel:
         origin: str = "http",
         marks: tuple[str, ...] = (),
     ) -> None:
-        self.name = _checked_name(model)
+        self.name = checked_name(model)
         self.origin = origin
         self.marks = marks
         self.url = endpoint(url)
         self.limits = limits or Limits()
         self.dialect = dialect
-        self._token_field = _checked_token_field(token_field, self.url)
+        self._token_field = checked_token_field(token_field, self.url)
         self._ask_usage = ask_usage
-        self._headers = _headers(api_key, headers or {}, user_agent)
-        self._proxy = _checked_proxy(proxy) if proxy else _environment_proxy(self.url) if trust_env else None
-        self._tls = _tls(ca_file)
-        self._teller = Teller(self.name, self.url, _secrets(self.url, self._headers, self._proxy))
+        self._headers = own_headers(api_key, headers or {}, user_agent)
+        self._proxy = proxy_for(self.url, proxy, trust_env=trust_env)
+        self._tls = trusted(ca_file)
+        self._teller = Teller(self.name, self.url, secrets_of(self.url, self._headers, self._proxy))
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lingering: dict[aiohttp.ClientResponse, Watch] = {}
@@ -145,7 +141,7 @@ class HttpModel:
             self._loop = loop
             self._lingering.clear()
             self._session = aiohttp.ClientSession(
-                connector=_Connector(
+                connector=Connector(
                     limit=0,
                     ssl=self._tls,
                     keepalive_timeout=_KEPT_SECONDS,
@@ -189,7 +185,7 @@ class HttpAttempt:
         self._error: UpstreamError | None = None
         self._watch: Watch | None = None
         self._late: tuple[str, str] | None = None  # the time limit that passed, for the visitor and the operator
-        self._connection: tuple[asyncio.Transport, _Wire] | None = None
+        self._connection: tuple[asyncio.Transport, Wire] | None = None
         self._response: aiohttp.ClientResponse | None = None
         self._first_delta_at: float | None = None
 
@@ -221,7 +217,7 @@ class HttpAttempt:
         watchdog = Watchdog.here()
         whole = watchdog.watch(limits.exchange_seconds, self._took_too_long)
         self._watch = watchdog.watch(limits.first_delta_seconds, self._fell_silent)
-        attempt = _asking.set(self)
+        asks = asking.set(self._connected)
         try:
             await self._read(await self._answered(), emit)
         except UpstreamError as error:
@@ -231,7 +227,7 @@ class HttpAttempt:
             await asyncio.sleep(0)  # the socket is closed in the loop's next round
             raise
         finally:
-            _asking.reset(attempt)
+            asking.reset(asks)
             self._watch.cancel()
             whole.cancel()
             self._drop()
@@ -261,7 +257,7 @@ class HttpAttempt:
             self._response = await self._model._opened().post(
                 url,
                 data=self._asked if len(self._asked) < _LARGE_BODY else io.BytesIO(self._asked),
-                headers={**self._model._headers, **self._headers},
+                headers=_merged(self._model._headers, self._headers),
                 proxy=self._model._proxy,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=None, connect=connect, ceil_threshold=float("inf")),
@@ -276,7 +272,7 @@ class HttpAttempt:
         """aiohttp has made or found a connection, and is about to write the request on it."""
         wire = connection.protocol
         transport = connection.transport
-        assert isinstance(wire, _Wire)
+        assert isinstance(wire, Wire)
         assert transport is not None
         wire.begin(self._model.limits.response_head_bytes)
         self._connection = (transport, wire)
@@ -309,50 +305,48 @@ class HttpAttempt:
         if inflater is None:
             encoding = response.headers.get("Content-Encoding", "")
             raise teller.unreadable(f"the reply is encoded as {encoding!r}, which was not asked for", response.status)
-        reason = ""
-        try:
-            if inflater.needed:
-                await self._read_inflated(response, inflater, emit)
-            else:
-                await self._read_plain(response, emit)
-        except _NETWORK as error:
-            reason = _said(error)
-        self._ended(response, reason, emit)
+        reading = self._read_inflated(response, inflater, emit) if inflater.needed else self._read_plain(response, emit)
+        self._ended(response, await reading, emit)
 
-    async def _read_plain(self, response: aiohttp.ClientResponse, emit: Emit) -> None:
+    async def _read_plain(self, response: aiohttp.ClientResponse, emit: Emit) -> str:
+        """Read until the end of the answer or of the body. Returns why it was cut, "" where it was not."""
         content = response.content
-        try:
-            while chunk := await content.readany():
-                self._take(response, chunk, emit)
-                if self._assembly is not None and self._assembly.done:
-                    return
-        except _NETWORK:
-            if chunk := _unread(content):
-                self._take(response, chunk, emit)
-            raise
-
-    async def _read_inflated(self, response: aiohttp.ClientResponse, inflater: Inflater, emit: Emit) -> None:
-        """The same for a server that compresses although `identity` was asked for. Each piece is bounded, and the
-        loop is given back between two of them: a few bytes can hold millions."""
-        content = response.content
-        cut: Exception | None = None
-        while cut is None:
+        while True:
             try:
                 chunk = await content.readany()
             except _NETWORK as error:
-                chunk, cut = _unread(content), error
+                if chunk := unread(content):
+                    self._take(response, chunk, emit)
+                return _said(error)
+            if not chunk or self._take(response, chunk, emit):
+                return ""
+
+    async def _read_inflated(self, response: aiohttp.ClientResponse, inflater: Inflater, emit: Emit) -> str:
+        """The same for a server that compresses although `identity` was asked for. Each piece is bounded, and the
+        loop is given back between two of them: a few bytes can hold millions."""
+        content = response.content
+        cut = ""
+        while not cut:
+            try:
+                chunk = await content.readany()
+            except _NETWORK as error:
+                chunk, cut = unread(content), _said(error)
             if not chunk:
                 break
-            for piece in inflater.feed(chunk):
-                self._take(response, piece, emit)
-                if self._assembly is not None and self._assembly.done:
-                    return
-                await asyncio.sleep(0)
-        if cut is not None:
-            raise cut
+            try:
+                for piece in inflater.feed(chunk):
+                    if self._take(response, piece, emit):
+                        return ""
+                    await asyncio.sleep(0)
+            except zlib.error as error:
+                return f"the body is not compressed as it says: {error}"
+        return cut
 
-    def _take(self, response: aiohttp.ClientResponse, piece: bytes, emit: Emit) -> None:
-        """Pass on what `piece` completes, and say that the model lives. This runs once per delta."""
+    def _take(self, response: aiohttp.ClientResponse, piece: bytes, emit: Emit) -> bool:
+        """Pass on what `piece` completes, and say that the model lives. This runs once per delta.
+
+        Returns: the answer is over, nothing more is wanted.
+        """
         assembly = self._assembly
         if assembly is None:
             assembly = self._assembly = self._assembly_of(response, piece)
@@ -364,12 +358,13 @@ class HttpAttempt:
         if self._first_delta_at is not None:
             if not assembly.finished:
                 watch.at = monotonic()
-                return
+                return assembly.done
         elif assembly.deltas:
             self._first_delta_at = monotonic()
             watch.rearm(self._model.limits.silence_seconds)
         if assembly.finished and watch.seconds != self._model.limits.usage_grace_seconds:
             watch.rearm(self._model.limits.usage_grace_seconds)
+        return assembly.done
 
     def _assembly_of(self, response: aiohttp.ClientResponse, first: bytes) -> Assembly:
         """What the reply is, by its content type, and by its first byte where that says better: servers label
@@ -379,11 +374,11 @@ class HttpAttempt:
         if begins == b"<" or (not begins and "html" in content_type):
             raise self._model._teller.web_page(response.status, first)
         if content_type in _LINES:
-            kind = "ollama-ndjson"
+            kind = Kind.OLLAMA_NDJSON
         elif begins in (b"{", b"[") or (not begins and content_type.endswith("json")):
-            kind = "openai-json"
+            kind = Kind.OPENAI_JSON
         else:
-            kind = "openai-chat"
+            kind = Kind.OPENAI_CHAT
         return assembly_for(kind, dialect=self._model.dialect, limits=self._model.limits)
 
     def _ended(self, response: aiohttp.ClientResponse, reason: str, emit: Emit) -> None:
@@ -394,20 +389,21 @@ class HttpAttempt:
             if self._late is not None:
                 raise teller.too_slow(*self._late)
             raise teller.cut(reason, begun=False) if reason else teller.empty(response.status)
-        whole = assembly.done
+        done = assembly.done
         events = assembly.close()
         if events:
             emit(events)
         if self._first_delta_at is None and assembly.deltas:
             self._first_delta_at = monotonic()
-        if whole and response.connection is not None and not self._late:
+        if done and response.connection is not None and self._late is None:
             self._connection = self._response = None
             self._model._linger(response)
+        elif done or assembly.finished:
+            return  # whatever became of the connection, the answer is whole
         elif self._late is not None:
             self._error = teller.too_slow(*self._late)
-        elif not whole:
-            begun = assembly.deltas > 0
-            self._error = teller.cut(reason or "the stream ended without an end mark or a finish reason", begun=begun)
+        elif reason:
+            self._error = teller.cut(reason, begun=assembly.deltas > 0)
 
     async def _refusal(self, response: aiohttp.ClientResponse, inflater: Inflater | None) -> bytes:
         """The first bytes of a refusal's body; what comes of it too late, cut or garbled is left out."""
@@ -421,7 +417,7 @@ class HttpAttempt:
                     kept += piece
                     if len(kept) >= limits.error_body_bytes:
                         break
-        except _NETWORK:
+        except (*_NETWORK, zlib.error):
             pass  # the status says enough
         return bytes(kept[: limits.error_body_bytes])
 
@@ -433,19 +429,21 @@ class HttpAttempt:
         `transport.abort()`, because `close()` first sends what waits to be written, and TLS then says goodbye and
         waits for the answer: a server that reads nothing would keep the generation.
         """
-        connection, self._connection = self._connection, None
+        self._abort()
+        self._connection = None
         response, self._response = self._response, None
-        if response is not None and response.connection is None:
-            return  # read to its end: the connection is not ours any more
-        if connection is not None:
-            connection[0].abort()
         if response is not None:
             response.close()
 
+    def _abort(self) -> None:
+        """End the connection, unless the body was read to its end: then it is another attempt's by now."""
+        if self._connection is not None and (self._response is None or self._response.connection is not None):
+            self._connection[0].abort()
+
     def _late_by(self, message: str, reason: str) -> None:
+        """A time limit has passed: the reader is woken by the end of its connection."""
         self._late = self._late or (message, reason)
-        if self._connection is not None:
-            self._connection[0].abort()  # wakes the reader with an end or an error
+        self._abort()
 
     def _took_too_long(self) -> None:
         seconds = self._model.limits.exchange_seconds
@@ -465,172 +463,11 @@ class HttpAttempt:
             )
 
 
-class _Wire(ResponseHandler):
-    """aiohttp's end of a connection, which also counts: how often it was used, and what came back this time."""
-
-    uses = 0
-    received = 0
-    head_too_large = False
-    _head_expected = False
-    _head_bytes = 0
-    _body: aiohttp.StreamReader | None = None
-    _lost = False
-
-    def begin(self, head_bytes: int) -> None:
-        """Another request goes out on this connection."""
-        self.uses += 1
-        self.received = 0
-        self._body = None
-        self._head_expected = True
-        self._head_bytes = head_bytes
-
-    def head_came(self, body: aiohttp.StreamReader) -> None:
-        """The head has been read, and `body` is what follows it."""
-        self._head_expected = False
-        self._body = body
-        if self._lost:
-            self._tell()
-
-    def data_received(self, data: bytes) -> None:
-        if self._head_expected and self.received > self._head_bytes:
-            self.head_too_large = True
-            self.abort()
-            return
-        self.received += len(data)
-        super().data_received(data)
-
-    def abort(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
-        self._lost = True
-        self._tell()
-
-    def _tell(self) -> None:
-        """aiohttp 3.14 closes the connection on a malformed chunk and forgets to tell who reads the body."""
-        body, self._body = self._body, None
-        if body is not None and not body.is_eof() and body.exception() is None:
-            body.set_exception(aiohttp.ClientPayloadError("the body is malformed"))
-
-
-class _Connector(aiohttp.TCPConnector):
-    """aiohttp's pool, which tells the attempt that asks what connection it got."""
-
-    def __init__(self, **settings: object) -> None:
-        super().__init__(**settings)  # type: ignore[arg-type]
-        wire: type[ResponseHandler] = _Wire
-        self._factory = partial(wire, loop=self._loop)
-
-    async def connect(
-        self,
-        req: ClientRequest,
-        traces: list[Trace],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109  (aiohttp's own signature)
-    ) -> Connection:
-        connection = await super().connect(req, traces, timeout)
-        _asking.get()._connected(connection)
-        return connection
-
-
-_asking: ContextVar[HttpAttempt] = ContextVar("_asking")
-_LINES = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"})
-
-
-def _unread(content: aiohttp.StreamReader) -> bytes:
-    """What arrived before the error that `content` now raises first: with TLS and on uvloop the last bytes and the
-    end of the connection often come in one go, and the text in them was sent."""
-    content.set_exception(None)  # type: ignore[arg-type]
-    return content.read_nowait(-1)
-
-
 def _said(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-# Settings
-
-
-def _checked_name(model: str) -> str:
-    if not model.strip() or len(model) > 200 or not model.isprintable():
-        raise SettingsError("the model's name is empty, longer than 200 characters, or holds a control character")
-    return model.strip()
-
-
-def _checked_token_field(token_field: str | None, url: str) -> str:
-    if token_field is None:
-        return "max_completion_tokens" if urlsplit(url).hostname == "api.openai.com" else "max_tokens"
-    if token_field not in ("max_tokens", "max_completion_tokens"):
-        raise SettingsError(f"token_field is max_tokens or max_completion_tokens, not {token_field!r}")
-    return token_field
-
-
-def _headers(api_key: str | None, headers: Mapping[str, str], user_agent: str) -> dict[str, str]:
-    check_headers({**headers, "User-Agent": user_agent})
-    ours = {"User-Agent": user_agent, **headers}
-    if api_key is not None and api_key.strip():
-        key = api_key.strip()  # a key read from a file ends in a line end
-        if not key.isascii() or not key.isprintable() or " " in key:
-            raise SettingsError("the key for the model holds a space, a line end or another character no key has")
-        if any(name.lower() == "authorization" for name in headers):
-            raise SettingsError("give the key for the model, or an Authorization header, not both")
-        ours["Authorization"] = f"Bearer {key}"
-    return {
-        **ours,
-        "Accept": "text/event-stream, application/json",
-        "Accept-Encoding": "identity",  # a compressor holds small pieces back
-        "Content-Type": "application/json",
-    }
-
-
-def _checked_proxy(proxy: str) -> str:
-    address = proxy if "://" in proxy else f"http://{proxy}"
-    try:
-        parts = urlsplit(address)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = None
-    if not usable:
-        raise SettingsError("the proxy is not http://host:port or https://host:port; other kinds are not supported")
-    return address
-
-
-def _environment_proxy(url: str) -> str | None:
-    """The proxy the environment names for `url`. Never for this machine itself: a proxy elsewhere cannot reach
-    a model on it, and forgetting `NO_PROXY=localhost` is common."""
-    parts = urlsplit(url)
-    proxy = urllib.request.getproxies().get(parts.scheme)
-    host = parts.hostname or ""
-    if not proxy or _loopback(host) or urllib.request.proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
-        return None
-    return _checked_proxy(proxy)
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-def _tls(ca_file: str | Path | None) -> ssl.SSLContext | bool:
-    if ca_file is None:
-        return True
-    try:
-        return ssl.create_default_context(cafile=str(ca_file))
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsError(f"the certificate authorities in {str(ca_file)!r} cannot be read: {error}") from error
-
-
-def _secrets(url: str, headers: Mapping[str, str], proxy: str | None) -> list[str]:
-    """What must not be read in any message: the key, header values that look like one, passwords."""
-    hidden = [value.removeprefix("Bearer ") for name, value in headers.items() if _secret_name(name)]
-    hidden += [value for name, value in parse_qsl(urlsplit(url).query) if _secret_name(name)]
-    if proxy is not None and (password := urlsplit(proxy).password):
-        hidden += [password, unquote(password)]
-    return hidden
-
-
-def _secret_name(name: str) -> bool:
-    return any(word in name.lower() for word in ("auth", "key", "token", "secret", "cookie", "password", "sig"))
+def _merged(headers: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+    """`headers` and `more`; where both have a name, in whatever case, `more` counts."""
+    replaced = {name.lower() for name in more}
+    return {**{name: value for name, value in headers.items() if name.lower() not in replaced}, **more}

@@ -32,7 +32,7 @@ class Inflater:
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """What `chunk` completes, in pieces of at most 64 kB, none empty.
 
-        Raises: ValueError where the body is not compressed as it says.
+        Raises: zlib.error where the body is not compressed as it says.
         """
         if self._stream is None:
             if chunk:
@@ -40,10 +40,7 @@ class Inflater:
             return
         piece = b""
         while chunk or len(piece) == _PIECE_BYTES:  # a full piece: there may be more of it inside
-            try:
-                piece = self._stream.decompress(chunk, _PIECE_BYTES)
-            except zlib.error as error:
-                raise ValueError(f"the body is not compressed as it says: {error}") from error
+            piece = self._stream.decompress(chunk, _PIECE_BYTES)
             if piece:
                 yield piece
             chunk = self._stream.unconsumed_tail
