@@ -505,6 +505,21 @@ def test_recorded_samples_stand_in_marked_where_the_model_cannot_be_asked(tmp_pa
     run(scenario())
 
 
+def test_half_a_report_is_completed_by_an_estimate_and_says_so(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        half = (
+            'data: {"choices":[{"index":0,"delta":{"content":"Hello there."},"finish_reason":"stop"}]}\n\n'
+            'data: {"choices":[],"usage":{"prompt_tokens":41}}\n\ndata: [DONE]\n\n'
+        )
+        async with world(tmp_path, [[{"send": half}]]) as w:
+            exchange, _ = await w.ask()
+            [row] = await rows(w, exchange.id)
+            assert (row.prompt_tokens, row.source) == (41, Source.ESTIMATED)
+            assert row.completion_tokens is not None and row.completion_tokens >= 2
+
+    run(scenario())
+
+
 def test_limits_end_an_answer_that_grows_or_lasts_too_long(tmp_path: Path) -> None:
     async def scenario() -> None:
         flood = [{"repeat": 200, "steps": [{"say": "é" * 50}]}, {"hold_open_ms": 5000}]

@@ -95,14 +95,16 @@ class Completion:
 
     def _usage(self, turn: Turn) -> Usage:
         """The provider's own figures where the turn came to its end; else our estimate of what was spent."""
-        if turn.usage is not None and turn.finish not in ("incomplete", "error", "not_sent"):
+        ended = turn.finish not in ("incomplete", "error", "not_sent")
+        if turn.usage is not None and turn.usage.source is Source.REPORTED and ended:
             return turn.usage
         if turn.error is not None and not turn.started:
             return turn.usage or Usage(source=Source.REPORTED if turn.error.safe_to_retry else Source.UNKNOWN)
         generated = self._generated(turn)
-        if turn.usage is not None:  # a report so far (Anthropic's first event, running totals) and what came since
+        if turn.usage is not None:  # a report so far (Anthropic's first event, running totals), or half of one
             return msgspec.structs.replace(
                 turn.usage,
+                prompt_tokens=turn.usage.prompt_tokens or self._prompt_tokens,
                 completion_tokens=max(generated, turn.usage.completion_tokens),
                 source=Source.ESTIMATED,
             )

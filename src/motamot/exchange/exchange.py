@@ -129,6 +129,11 @@ class Exchange:
         """Random; never a permission."""
         return self.begun.id
 
+    @property
+    def started(self) -> bool:
+        """It is answered, or was."""
+        return self.state is not State.OPENING
+
     # Life
 
     def start(self, answer: Answer) -> None:

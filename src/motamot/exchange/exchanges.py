@@ -6,8 +6,10 @@ import asyncio
 import hashlib
 import secrets
 import time
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from motamot.answer import By, Code, Ended, Outcome, Started, SurrogateJoiner
 from motamot.errors import Conflict, InvalidRequest, LimitExceeded, NotFound
@@ -58,6 +60,10 @@ class Exchanges:
         self.limits = limits
         self._by_id: dict[str, Exchange] = {}
         self._by_key: dict[tuple[str, str], Exchange] = {}
+        self._running: dict[str, Exchange] = {}
+        self._running_of: Counter[str] = Counter()  # by visitor
+        self._ended: deque[Exchange] = deque()  # in the order of their ends
+        self._held = 0  # characters in all logs, as of the last tick
         self._opening: dict[tuple[str, str], tuple[str, asyncio.Future[Exchange]]] = {}
         self._stops: dict[tuple[str, str], tuple[float, int | None]] = {}
         self._tick: asyncio.TimerHandle | None = None
@@ -66,7 +72,7 @@ class Exchanges:
     @property
     def running(self) -> list[Exchange]:
         """The exchanges that have not ended."""
-        return [exchange for exchange in self._by_id.values() if exchange.ended is None]
+        return list(self._running.values())
 
     async def begin(
         self,
@@ -131,18 +137,20 @@ class Exchanges:
         )
         exchange = made(begun)
         self._admit(asking.visitor, exchange.limits)
-        self._by_id[begun.id] = exchange  # counted from here on: opening takes time
+        self._count(exchange)  # from here on: opening takes time
         try:
             await self._own_conversation(asking)
             existing = (await self.store.begin(begun)).existing
         except BaseException:
-            self._by_id.pop(begun.id, None)
+            self._uncount(exchange)
             raise
         if existing is not None:
-            self._by_id.pop(begun.id, None)
+            self._uncount(exchange)
             return self._by_id.get(existing.id) or self._replayed(existing)
+        self._by_id[begun.id] = exchange
         if begun.key is not None:
             self._by_key[begun.visitor, begun.key] = exchange
+        exchange.at_end(partial(self._has_ended, exchange))
         stopped, seen = self._remembered_stop(begun)
         exchange.start(answer)
         self._keep_ticking()
@@ -155,32 +163,41 @@ class Exchanges:
     def _admit(self, visitor: str, limits: Limits) -> None:
         if self._closed:
             raise LimitExceeded("this server is shutting down", limit="shutdown_seconds", maximum=0, unit="s")
-        running = self.running
-        if len(running) >= limits.exchanges_running:
-            maximum = limits.exchanges_running
+        if len(self._running) >= limits.exchanges_running:
             raise LimitExceeded(
                 "too many answers are under way; try again in a moment",
                 limit="exchanges_running",
-                maximum=maximum,
+                maximum=limits.exchanges_running,
                 unit="exchanges",
             )
-        if sum(exchange.begun.visitor == visitor for exchange in running) >= limits.exchanges_per_visitor:
+        if self._running_of[visitor] >= limits.exchanges_per_visitor:
             raise LimitExceeded(
                 f"you have {limits.exchanges_per_visitor} answers under way; wait for one or stop it",
                 limit="exchanges_per_visitor",
                 maximum=limits.exchanges_per_visitor,
                 unit="exchanges",
             )
-        held = sum(exchange.log.characters for exchange in self._by_id.values())
-        if held > limits.live_bytes:
-            self._forget(all_ended=True)
-            held = sum(exchange.log.characters for exchange in self._by_id.values())
-        if held > limits.live_bytes:
+        if self._held > limits.live_bytes:
             raise LimitExceeded(
                 "this server holds as many answers as it can; try again in a moment",
                 limit="live_bytes",
                 maximum=limits.live_bytes,
             )
+
+    def _count(self, exchange: Exchange) -> None:
+        self._running[exchange.id] = exchange
+        self._running_of[exchange.begun.visitor] += 1
+
+    def _uncount(self, exchange: Exchange) -> None:
+        if self._running.pop(exchange.id, None) is not None:
+            visitor = exchange.begun.visitor
+            self._running_of[visitor] -= 1
+            if not self._running_of[visitor]:
+                del self._running_of[visitor]
+
+    def _has_ended(self, exchange: Exchange) -> None:
+        self._uncount(exchange)
+        self._ended.append(exchange)
 
     async def _own_conversation(self, asking: Asking) -> None:
         if asking.conversation is None:
@@ -282,21 +299,32 @@ class Exchanges:
 
     def _ticked(self) -> None:
         self._tick = None
-        checkpoints = [kept for exchange in self.running if (kept := exchange.checkpoint()) is not None]
+        checkpoints = [kept for exchange in self._running.values() if (kept := exchange.checkpoint()) is not None]
         if checkpoints:
             self.store.checkpoint(checkpoints)
         self._forget()
         if self._by_id or self._stops:
             self._keep_ticking()
 
-    def _forget(self, *, all_ended: bool = False) -> None:
+    def _forget(self) -> None:
+        """Let ended answers go after a while, and earlier where memory is short; one that is being read stays."""
         now = time.monotonic()
-        for exchange in list(self._by_id.values()):
-            old = now - exchange.ended_at > exchange.limits.replay_seconds
-            if exchange.ended is not None and (old or all_ended) and not exchange.followed:
-                del self._by_id[exchange.id]
-                if exchange.begun.key is not None:
-                    self._by_key.pop((exchange.begun.visitor, exchange.begun.key), None)
+        self._held = sum(exchange.log.characters for exchange in self._by_id.values())
+        kept: list[Exchange] = []
+        while self._ended:
+            exchange = self._ended[0]
+            short = self._held > self.limits.live_bytes
+            if not short and now - exchange.ended_at <= exchange.limits.replay_seconds:
+                break
+            self._ended.popleft()
+            if exchange.followed:
+                kept.append(exchange)
+                continue
+            self._held -= exchange.log.characters
+            del self._by_id[exchange.id]
+            if exchange.begun.key is not None:
+                self._by_key.pop((exchange.begun.visitor, exchange.begun.key), None)
+        self._ended.extendleft(reversed(kept))
         stale = [key for key, (at, _) in self._stops.items() if now - at > self.limits.stop_memory_seconds]
         for key in stale:
             del self._stops[key]
@@ -307,9 +335,12 @@ class Exchanges:
         if self._tick is not None:
             self._tick.cancel()
             self._tick = None
-        ends = [exchange.end(Ending(outcome=Outcome.INTERRUPTED)) for exchange in self.running]
+        interrupted = Ending(outcome=Outcome.INTERRUPTED)
+        ends = {asyncio.ensure_future(exchange.end(interrupted)) for exchange in self.running if exchange.started}
         if ends:
-            await asyncio.wait_for(asyncio.gather(*ends), self.limits.shutdown_seconds)
+            _, late = await asyncio.wait(ends, timeout=self.limits.shutdown_seconds)
+            for end in late:
+                end.cancel()
         await self.store.flush()
 
 
