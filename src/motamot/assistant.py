@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from motamot.answer import AnswerEvent, By, Ended, Outcome, Text, Usage
 from motamot.exchange.exchange import Answer, Ending, Exchange, Visible, Wishes
@@ -24,6 +25,10 @@ from motamot.model.turn import Model
 from motamot.store.location import default_database
 from motamot.store.prices import PriceBook, Prices
 from motamot.store.store import Store
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
 
 __all__ = ["Asked", "Assistant", "Question", "ToolContext", "ToolError"]
 
@@ -47,6 +52,15 @@ class Assistant:
     recorded:  sample answers that stand in, marked, when the model can't be reached.
     opening:   the question put to the model where a page opens a stream without one (`GET /flux`).
     origins:   other sites whose pages may ask (`https://shop.example`).
+
+    In an app: `app.mount("/chat", chat.asgi)`, with `chat.lifespan` as the app's own lifespan or within it, and
+    `chat.identify` where the app has a login.
+    """
+
+    identify: Callable[[Request], Awaitable[str | None]] | None = None
+    """The host's own login: gives the user's name for a request, or None for nobody (answered with 401).
+
+    Without one, visitors are known by a secret that only they have.
     """
 
     def __init__(
@@ -86,6 +100,29 @@ class Assistant:
         self._open = 0
         self._opening: asyncio.Lock | None = None
         self._running: _Running | None = None
+        self._site: Any = None
+
+    @property
+    def asgi(self) -> ASGIApp:
+        """The chat as an ASGI app, to mount anywhere: every address in it is relative to where that is.
+
+        Where the host app runs no lifespan of ours, it starts on first use, and ends with the event loop. The host's
+        business stay its own: which Host it answers to, TLS, proxies. `motamot.server.site.Site` takes further
+        choices (budgets, keys of /v1, several assistants).
+        """
+        return self._served()  # type: ignore[no-any-return]  # a Site
+
+    @property
+    def lifespan(self) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+        """For `FastAPI(lifespan=chat.lifespan)`, or `async with chat.lifespan(app):` in a lifespan of one's own."""
+        return self._served().lifespan  # type: ignore[no-any-return]  # a Site's
+
+    def _served(self) -> Any:
+        if self._site is None:
+            # The server's room is above this one: loaded only where somebody mounts, so that asking needs none of it.
+            site = importlib.import_module("motamot.server.site")
+            self._site = site.Site([self], store=self._where, limits=self.limits)
+        return self._site
 
     def answer(
         self, generator: Callable[[Question], AsyncIterator[AnswerEvent]]
@@ -169,8 +206,13 @@ class Assistant:
             marks=running.marks,
         )
 
-    def share(self, exchanges: Exchanges) -> None:
-        """Use the exchanges, and the store, of a server with several assistants. Before it is opened."""
+    def share(self, exchanges: Exchanges | None) -> None:
+        """Use the exchanges, and the store, of a server with several assistants; None: its own again.
+
+        Raises: RuntimeError where it is open already, with its own.
+        """
+        if exchanges is not None and self._running is not None:
+            raise RuntimeError("the assistant is in use already: mount it, and start the app, before it is asked")
         self._shared = exchanges
 
     async def _start(self) -> _Running:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -14,12 +14,13 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from motamot.assistant import Assistant
-from motamot.errors import MotamotError, NotFound
+from motamot.errors import MotamotError, NotFound, SettingsError
 from motamot.exchange.exchanges import Asking, Exchanges
 from motamot.limits import Limits
 from motamot.protocols.base import Asked, Protocol
 from motamot.server import refusals
 from motamot.server.budgets import Budgets
+from motamot.server.ending import Signals
 from motamot.server.guards import check_host
 from motamot.server.options import Options
 from motamot.server.streams import Heartbeats
@@ -38,8 +39,8 @@ class Site:
     """One or more assistants as an ASGI app. The first is the one that answers where none is named.
 
     store:    the database (a path or URL), or a `Store` that the caller closes.
-    identify: the host's own login.
-    It starts on first use where its lifespan is not run.
+    identify: the host's own login; without it the first assistant's.
+    It starts on first use where its lifespan is not run, and then ends with the event loop. One event loop at a time.
     """
 
     def __init__(
@@ -57,15 +58,23 @@ class Site:
         self.default = assistants[0]
         self.options = options
         self.limits = limits or self.default.limits
-        self.identify = identify
         self.origins = frozenset(origin for assistant in assistants for origin in assistant.origins)
         self.heartbeats = Heartbeats(self.limits.heartbeat_seconds)
         self.budgets = Budgets(options)
+        self._identify = identify
         self._where = store
         self._router = router(self)
         self._exchanges: Exchanges | None = None
         self._stack: AsyncExitStack | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._starting: asyncio.Lock | None = None
+        self._until_loop_ends: AsyncGenerator[None, None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+
+    @property
+    def identify(self) -> Identify | None:
+        """The host's own login, if it has one."""
+        return self._identify or self.default.identify
 
     @property
     def exchanges(self) -> Exchanges:
@@ -80,34 +89,78 @@ class Site:
         return self._exchanges is not None
 
     async def start(self) -> None:
-        """Open the store and the models. Idempotent. Raises: StoreError, SettingsError, ModelUnavailable."""
-        if self._starting is None:
-            self._starting = asyncio.Lock()
+        """Open the store and the models. Idempotent.
+
+        Raises: StoreError, SettingsError, ModelUnavailable; RuntimeError where another event loop is using it.
+        """
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._loop is not None and not self._loop.is_closed():
+                raise RuntimeError("this chat runs on another event loop: make one for each")
+            self._forget()  # the loop it ran on is gone, and everything on it
+            self._loop, self._starting = loop, asyncio.Lock()
+        if self._exchanges is not None:
+            return
+        assert self._starting is not None
         async with self._starting:
-            if self._exchanges is not None:
-                return
-            async with AsyncExitStack() as stack:
-                store = self._where
-                if not isinstance(store, Store):
-                    opened = functools.partial(Store.open, limits=self.limits)
-                    store = await asyncio.to_thread(opened, store or default_database())
-                    stack.push_async_callback(store.close)
-                exchanges = Exchanges(store, self.limits)
-                for assistant in self.assistants.values():
-                    assistant.share(exchanges)
-                    await stack.enter_async_context(assistant)
-                stack.push_async_callback(exchanges.close)  # ends what runs, before the models are let go
-                await self.budgets.remember(store)
-                self._stack = stack.pop_all()
-            self._exchanges = exchanges
+            if self._exchanges is None:
+                await self._start()
+
+    async def _start(self) -> None:
+        _check_logins(self.assistants.values(), self.identify)
+        async with AsyncExitStack() as stack:
+            store = self._where
+            if not isinstance(store, Store):
+                opened = functools.partial(Store.open, limits=self.limits)
+                store = await asyncio.to_thread(opened, store or default_database())
+                stack.push_async_callback(store.close)
+            exchanges = Exchanges(store, self.limits)
+            for assistant in self.assistants.values():
+                assistant.share(exchanges)
+                stack.callback(assistant.share, None)
+                await stack.enter_async_context(assistant)
+            stack.push_async_callback(exchanges.close)  # ends what runs, before the models are let go
+            await self.budgets.remember(store)
+            stack.callback(Signals(self.begin_end).forget)
+            self._stack = stack.pop_all()
+        self._exchanges = exchanges
+
+    async def start_on_use(self) -> None:
+        """`start` for the first request where nobody runs the lifespan: it ends with the event loop."""
+        if self._exchanges is not None and self._loop is asyncio.get_running_loop():
+            return
+        await self.start()
+        if self._until_loop_ends is None:
+            # asyncio closes what async generators are left before it closes the loop: the one hook there is.
+            self._until_loop_ends = self._stopping()
+            await anext(self._until_loop_ends)
+
+    async def _stopping(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            self._until_loop_ends = None
+            await self.stop()
+
+    def begin_end(self) -> None:
+        """End and book what runs, as `interrupted`; streams close by it. New questions are refused from here on."""
+        if self._ending is None and self._exchanges is not None:
+            self._ending = asyncio.get_running_loop().create_task(self._exchanges.close())
+            self._ending.add_done_callback(_log_failure)
 
     async def stop(self) -> None:
         """End what runs as `interrupted`, book it, and let go of everything."""
-        stack, self._stack = self._stack, None
-        self._exchanges = None
-        self._starting = None
+        stack = self._stack
+        self._forget()
         if stack is not None:
             await stack.aclose()
+
+    def _forget(self) -> None:
+        self._stack = None
+        self._exchanges = None
+        self._ending = None
+        self._loop = None
+        self._starting = None
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncIterator[None]:
@@ -167,7 +220,7 @@ def answered(handler: Handler, site: Site, protocol: Protocol | None = None) -> 
     async def endpoint(request: Request) -> Response:
         try:
             check_host(request, site.options.hosts)
-            await site.start()
+            await site.start_on_use()
             return await handler(site, request)
         except MotamotError as error:
             content = protocol.refusal(error) if protocol is not None else None
@@ -179,3 +232,17 @@ def answered(handler: Handler, site: Site, protocol: Protocol | None = None) -> 
             return refusals.unexpected()
 
     return endpoint
+
+
+def _check_logins(assistants: Iterable[Assistant], login: Identify | None) -> None:
+    """Raises: SettingsError where an assistant's own login would not be asked."""
+    for assistant in assistants:
+        if assistant.identify not in (None, login):
+            raise SettingsError(
+                f"{assistant.name!r} has a login of its own, and one site has one: give it as Site(identify=…)"
+            )
+
+
+def _log_failure(ending: asyncio.Task[None]) -> None:
+    if not ending.cancelled() and (error := ending.exception()) is not None:
+        _logger.error("what runs could not be ended and booked in time: %s", str(error) or type(error).__name__)
