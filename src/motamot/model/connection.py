@@ -92,7 +92,7 @@ class Connector(aiohttp.TCPConnector):
 
 
 def unread(content: aiohttp.StreamReader) -> bytes:
-    """What arrived before the error that `content` now raises first: with TLS and on uvloop the last bytes and the
-    end of the connection often come in one go, and the text in them was sent."""
+    """What arrived before the error that `content` now raises first. It was sent, so it is shown: text and the end
+    of the connection can come in one round of the loop, or in several while we were inflating what came before."""
     content.set_exception(None)  # type: ignore[arg-type]
     return content.read_nowait(-1)
