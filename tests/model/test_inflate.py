@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import zlib
 
 import pytest
@@ -16,7 +17,7 @@ def inflated(encoding: str, body: bytes, cuts: list[int]) -> list[bytes]:
     inflater = Inflater.named(encoding)
     assert inflater is not None
     edges = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
-    pieces = [body[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]
+    pieces = [body[begin:end] for begin, end in itertools.pairwise(edges)]
     return [piece for chunk in pieces for piece in inflater.feed(chunk)]
 
 
