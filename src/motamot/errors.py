@@ -33,15 +33,21 @@ class MotamotError(Exception):
 
 
 class LimitExceeded(MotamotError):
-    """A limit of ours was passed; `limit` is its name in docs/limits.md, `maximum` its value in `unit`."""
+    """A limit of ours was passed; `limit` is its name in docs/limits.md, `maximum` its value in `unit`.
+
+    retry_after: seconds until it may be tried again, where that is known.
+    """
 
     code = "limit"
 
-    def __init__(self, message: str, *, limit: str, maximum: float, unit: str = "bytes") -> None:
+    def __init__(
+        self, message: str, *, limit: str, maximum: float, unit: str = "bytes", retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.limit = limit
         self.maximum = maximum
         self.unit = unit
+        self.retry_after = retry_after
 
 
 class InvalidRequest(MotamotError):

@@ -43,9 +43,7 @@ class Limits:
     )
     message_bytes: int = _count(32_000, "bytes", "one question")
     key_bytes: int = _count(200, "bytes", "a key names an exchange, it holds no content")
-    json_depth: int = _count(
-        64, "levels", "deeper is an attack; the deepest tool schemas hold a dozen"
-    )
+    json_depth: int = _count(64, "levels", "deeper is an attack; the deepest tool schemas hold a dozen")
     history_tokens: int = _count(8_000, "tokens", "older exchanges are left out whole, never cut")
     redirects: int = _count(3, "redirections", "of one request, within its origin; more is a loop")
     response_head_bytes: int = _count(256 << 10, "bytes", "a reply's headers; the largest seen have 8 kB")
@@ -62,11 +60,13 @@ class Limits:
     replay_seconds: float = _limit(600, "s", "how long an ended exchange can be read again from memory")
     stop_memory_seconds: float = _limit(30, "s", "a stop that comes before its begin is remembered so long")
     stops_remembered: int = _count(10_000, "stops", "what strangers can make us remember")
+    connections: int = _count(10_000, "connections", "open at a time; more are told 503")
+    head_bytes: int = _count(64_000, "bytes", "a request's line and headers; browsers send 8 kB with many cookies")
+    head_seconds: float = _limit(10, "s", "a request's head that trickles in holds a connection")
+    stall_seconds: float = _limit(60, "s", "a client that takes nothing of what waits for it is let go")
     body_bytes: int = _count(1_000_000, "bytes", "a request's body")
     body_seconds: float = _limit(10, "s", "a body that trickles in holds a connection")
-    heartbeat_seconds: float = _limit(
-        15, "s", "a comment after so much silence: proxies close idle streams"
-    )
+    heartbeat_seconds: float = _limit(15, "s", "a comment after so much silence: proxies close idle streams")
     opening_bytes: int = _count(2_000, "bytes", "the message of /flux, which stands in an address")
     lease_seconds: float = _limit(15, "s", "an owner that has not renewed its lease by then is dead")
     shutdown_seconds: float = _limit(5, "s", "running exchanges are ended and booked within this time")
