@@ -153,7 +153,7 @@ def test_a_blocked_loop_does_not_expire_a_limit_whose_bytes_were_waiting() -> No
 
         reading = asyncio.create_task(read())
         await asyncio.sleep(0.1)
-        time.sleep(0.5)  # noqa: ASYNC251  (the block is the point)
+        time.sleep(0.5)  # the block is the point
         await asyncio.sleep(0.15)
         assert not clock.rang
         watch.cancel()
@@ -190,7 +190,7 @@ def test_a_busy_loop_does_not_make_limits_drift() -> None:
         for number in range(1, 11):
             Watchdog.here().watch(number / 10, lambda number=number: clock.ring(str(number)))  # type: ignore[misc]
         while len(clock.rang) < 10:
-            time.sleep(0.02)  # noqa: ASYNC251  (the block is the point)
+            time.sleep(0.02)  # the block is the point
             await asyncio.sleep(0)
         late = [clock.rang[str(number)] - number / 10 for number in range(1, 11)]
         assert min(late) >= 0
