@@ -6,7 +6,6 @@ What comes out never depends on where the bytes were cut. The standard library o
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -15,10 +14,11 @@ from motamot.errors import LimitExceeded
 __all__ = ["Decoder", "Event", "Ignored", "LimitExceeded", "Observer", "Residue", "comment", "encode"]
 
 _MARK = b"\xef\xbb\xbf"  # the byte-order mark; "UTF-8 decode" drops one at the very start
-_NUL, _LF, _CR, _COLON = 0, 10, 13, 58  # `13 in data` is seven times as fast as `b"\r" in data`
+_NUL, _LF, _CR, _SPACE, _COLON = 0, 10, 13, 32, 58  # `13 in data` is seven times as fast as `b"\r" in data`
 _RETRY_DIGITS = 300  # a longer wait than the age of the world, and still a float when divided by 1000
-_STEP = 1 << 18  # a larger piece is worked through in steps: what is made of it at once stays in the cache
-_BREAK_OUT = re.compile("[\r\n\0]")  # what would end a line, or make readers ignore the id
+_BLANKS = (b"\n\n", b"\r\n\r\n")  # the ends of a block, without and with CR
+_SMALL = 1 << 10  # bytes; in a smaller piece a run of events is not worth looking for
+_STEP = 1 << 16  # bytes; a larger piece is worked through in steps: what is made of it at once stays in the cache
 
 
 class Event(NamedTuple):
@@ -93,11 +93,10 @@ class Decoder:
 
     __slots__ = (
         "_at",
-        "_clean",
         "_closed",
         "_data",
-        "_data_size",
         "_event",
+        "_head",
         "_held",
         "_id",
         "_id_size",
@@ -105,6 +104,7 @@ class Decoder:
         "_max",
         "_observer",
         "_over",
+        "_plain",
         "_retried",
         "_short",
         "_skip_lf",
@@ -118,7 +118,6 @@ class Decoder:
     retry: int | None
     _data: bytes | bytearray | None  # the data buffer of the block under way, without its last LF
     _event: bytes  # its event type buffer
-    _data_size: int  # bytes
     _id_size: int  # bytes of an id set in this block
     _held: int  # bytes of data, event type and id together
     _in_block: bool  # a data, event or id line came
@@ -129,16 +128,17 @@ class Decoder:
         if max_event_bytes < 1:
             raise ValueError(f"max_event_bytes is {max_event_bytes}; an event needs at least 1")
         self._max = max_event_bytes
-        self._short = max_event_bytes + len(b"data: \n\n")
+        self._short = min(max_event_bytes + len(b"data:\n\n"), _SMALL)  # of such a size no event can be too large
         self._observer = observer
         self.last_event_id = ""
         self.retry = None
         self._started = False  # the byte-order mark, if there was one, is behind us
+        self._head = b""  # up to two bytes that may become a byte-order mark
         self._skip_lf = False  # the last byte was CR: an LF now belongs to it
         self._at = 0  # offset of the line under way in the stream; kept for an observer only
         self._over = False
         self._closed = False
-        self._clean = False  # between two blocks, nothing pending, nobody watching: the short cut may be taken
+        self._plain = False  # between two blocks, the tail aside, and nobody watching: short cuts may be taken
         self._id = ""
         self._drop()
 
@@ -152,27 +152,42 @@ class Decoder:
         """
         if type(chunk) is not bytes:
             chunk = bytes(memoryview(chunk))  # a str or an int is a TypeError here, not text or zeros
-        # Most servers send one event per read: that case alone is worth a short cut.
-        # Tests compare it, and every other way through, with a plain reading of the standard.
-        size = len(chunk)
-        if (
-            self._clean
-            and chunk[:6] == b"data: "
-            and chunk.find(b"\n") == size - 2
-            and chunk[-1] == _LF
-            and _CR not in chunk
-            and size <= self._short
-        ):
-            return [_new(Event, ("message", chunk[6:-2].decode("utf-8", "replace"), self.last_event_id))]
-        self._refuse_after_the_end()
-        if self._closed:
-            raise ValueError("the decoder is closed; a new stream needs a new Decoder")
-        events: list[Event] = []
+        # Most servers send one event per read; next come runs of whole events, then events cut in small pieces. Each is
+        # worth a short cut. Tests compare every way through with a plain reading of the standard.
+        size, tail = len(chunk), self._tail
+        if tail:
+            if _LF not in chunk and _CR not in chunk and size <= _STEP:
+                if type(tail) is not bytearray:
+                    tail = self._tail = bytearray(tail)  # grows in place: a long line byte by byte stays linear
+                tail += chunk
+                if self._held + len(tail) > self._max:
+                    self._bound_tail()
+                return []
+        elif self._plain and size <= self._short:
+            if chunk[:6] == b"data: ":
+                first = chunk.find(b"\n")
+                if first == size - 2 and chunk[-1] == _LF and _CR not in chunk:
+                    return [_new(Event, ("message", chunk[6:-2].decode("utf-8", "replace"), self.last_event_id))]
+                if first == size - 3 and chunk[-2:] == b"\r\n" and chunk.find(b"\r") == size - 4:
+                    return [_new(Event, ("message", chunk[6:-4].decode("utf-8", "replace"), self.last_event_id))]
+            if chunk[-2:] == b"\n\n" or chunk[-4:] == b"\r\n\r\n":
+                return self._take_small(chunk, size)
+        if self._plain and size <= _STEP:
+            blank = _BLANKS[_CR in chunk]
+            end = chunk.rfind(blank)
+            if end >= 0:
+                return self._take_blocks(chunk, end, blank)
+        if self._over or self._closed:
+            self._refuse()
+        if self._skip_lf or not self._started:
+            chunk = self._without_prefix(chunk)
+            if self._plain:
+                return self.feed(chunk)
         if size <= _STEP:
-            self._take(chunk, events)
-            return events
+            return self._take(chunk)
+        events = []
         for start in range(0, size, _STEP):
-            self._take(chunk[start : start + _STEP], events)
+            events += self.feed(chunk[start : start + _STEP])
             if self._over:
                 break
         return events
@@ -182,40 +197,103 @@ class Decoder:
 
         Raises: LimitExceeded as `feed` does.
         """
-        self._refuse_after_the_end()
+        if self._closed:
+            return Residue()
+        if self._over:
+            self._refuse()
         residue = Residue(
             data=(self._data or b"").decode("utf-8", "replace"),
             event=self._event.decode("utf-8", "replace"),
             id=self._id if self._id_size else "",
             block=self._in_block,
-            line=bytes(self._tail),
+            line=self._head + self._tail,
         )
         self._closed = True
         self._drop()
         return residue
 
-    def _take(self, chunk: bytes, events: list[Event]) -> None:
-        """Take a piece of at most `_STEP` bytes: whole lines to the state machine, the rest to the tail."""
-        if self._skip_lf or not self._started:
-            chunk = self._without_prefix(chunk)
-        if chunk:
-            lines = self._finished_lines(chunk)
-            if not lines:
-                pass
-            elif self._observer is None:
-                self._read(lines, events)
+    def _take_small(self, chunk: bytes, size: int) -> list[Event]:
+        """Take a small piece of whole blocks, nothing pending before it: most often one event with a type or an id."""
+        lines = chunk.splitlines()
+        if len(lines) == 2 and chunk[:5] == b"data:" and chunk[5] != _SPACE:
+            return [_new(Event, ("message", lines[0][5:].decode("utf-8", "replace"), self.last_event_id))]
+        if len(lines) == 3 and lines[1][:6] == b"data: ":
+            head, data = lines[0], lines[1][6:].decode("utf-8", "replace")
+            if head[:7] == b"event: " and head[7:]:
+                return [_new(Event, (head[7:].decode("utf-8", "replace"), data, self.last_event_id))]
+            if head[:4] == b"id: " and _NUL not in head:
+                self._id = self.last_event_id = head[4:].decode("utf-8", "replace")
+                return [_new(Event, ("message", data, self._id))]
+        events: list[Event] = []
+        self._lines(lines, size, events)
+        return events
+
+    def _take_blocks(self, chunk: bytes, end: int, blank: bytes) -> list[Event]:
+        """Take a piece that, with the tail before it, holds whole blocks up to the blank line at `end`."""
+        if self._tail:
+            end += len(self._tail)
+            chunk = b"".join((self._tail, chunk))
+            self._tail = b""
+        events: list[Event] = []
+        rest = chunk[end + len(blank) :]
+        if chunk[:6] == b"data: " and end <= self._max:
+            run = chunk[6:end]
+            if _LF in run or _CR in run:
+                self._run(run, blank, events)
             else:
-                self._read_observed(lines, events)
+                events.append(_new(Event, ("message", run.decode("utf-8", "replace"), self.last_event_id)))
+        else:
+            self._lines(chunk[: end + len(blank)].splitlines(), end, events)
+        if self._over:
+            return events
+        if _LF in rest or _CR in rest or len(rest) > self._max:
+            events += self._take(rest)
+        else:
+            self._tail = rest
+        return events
+
+    def _run(self, run: bytes, blank: bytes, events: list[Event]) -> None:
+        """Read whole blocks, given without the `data: ` they begin with and the blank line they end with.
+
+        Cut where one block ends and a data line begins; a part that has no line end left inside is an event.
+        """
+        parts = run.split(blank + b"data: ")
+        inside = b"".join(parts)
+        if _LF not in inside and _CR not in inside:
+            last_id = self.last_event_id
+            events += [_new(Event, ("message", part.decode("utf-8", "replace"), last_id)) for part in parts]
+            return
+        for part in parts:
+            if _LF in part or _CR in part:
+                self._lines((b"data: " + part + blank).splitlines(), len(part), events)
+                if self._over:
+                    return
+            else:
+                events.append(_new(Event, ("message", part.decode("utf-8", "replace"), self.last_event_id)))
+
+    def _take(self, chunk: bytes) -> list[Event]:
+        """Take any piece: finished lines are read, the rest becomes the tail."""
+        events: list[Event] = []
+        end = chunk.rfind(b"\n") + 1
+        if _CR in chunk:  # ends its line at once: waiting for the LF that may follow would hold an event back
+            end = max(end, chunk.rfind(b"\r") + 1)
+            self._skip_lf = chunk[-1] == _CR
+        if end:
+            text = b"".join((self._tail, chunk[:end]))
+            self._tail = chunk[end:]
+            if self._observer is None:
+                self._lines(text.splitlines(), len(text), events)  # of bytes: at CR, LF and CRLF only
+            else:
+                self._observed_lines(text.splitlines(keepends=True), events)
+        else:
+            self._tail = chunk  # of a line that begins here; `feed` takes its further pieces
         if self._held + len(self._tail) > self._max and not self._over:
             self._bound_tail()
-        self._clean = not (
-            self._in_block
-            or self._tail
-            or self._skip_lf
-            or self._over
-            or self._observer is not None
-            or not self._started
-        )
+        self._set_plain()
+        return events
+
+    def _set_plain(self) -> None:
+        self._plain = self._started and self._observer is None and not (self._in_block or self._skip_lf or self._over)
 
     def _without_prefix(self, chunk: bytes) -> bytes:
         """Drop a byte-order mark at the start of the stream, and the LF of a CRLF that was cut."""
@@ -224,86 +302,34 @@ class Decoder:
             if chunk[0] == _LF:
                 self._at += 1
                 chunk = chunk[1:]
-        if self._started:
-            return chunk
-        chunk = bytes(self._tail) + chunk
-        if len(chunk) < len(_MARK) and _MARK.startswith(chunk):
-            self._tail = chunk  # it may become a mark yet
-            return b""
-        self._started, self._tail = True, b""
-        if chunk.startswith(_MARK):
-            self._at = len(_MARK)
-            return chunk[len(_MARK) :]
+        if not self._started:
+            chunk = self._head + chunk
+            if len(chunk) < len(_MARK) and _MARK.startswith(chunk):
+                self._head = chunk
+                return b""
+            self._started, self._head = True, b""
+            if chunk.startswith(_MARK):
+                self._at = len(_MARK)
+                chunk = chunk[len(_MARK) :]
+        self._set_plain()
         return chunk
 
-    def _finished_lines(self, chunk: bytes) -> bytes:
-        """The lines that `chunk` finishes, line ends included; what follows them becomes the tail.
-
-        A CR ends its line at once: waiting for the LF that may follow would hold an event back.
-        """
-        end = chunk.rfind(b"\n") + 1
-        if _CR in chunk:
-            end = max(end, chunk.rfind(b"\r") + 1)
-            self._skip_lf = chunk[-1] == _CR
-        tail = self._tail
-        if not end:
-            if not tail:
-                self._tail = chunk
-            elif isinstance(tail, bytearray):
-                tail += chunk  # in place: a long line byte by byte stays linear
-            else:
-                self._tail = bytearray(tail) + chunk
-            return b""
-        self._tail = chunk[end:]
-        return b"".join((tail, chunk[:end])) if tail else chunk[:end]
-
-    def _read(self, text: bytes, events: list[Event]) -> None:
-        """Read finished lines, with the short cut for runs of events that are one `data: ` line each."""
-        end_of_line = b"\r\n" if _CR in text else b"\n"
-        blank = end_of_line * 2
-        if self._in_block:  # first to the end of that block
-            end = text.find(blank) + len(blank)
-            if text.startswith(end_of_line):
-                end = len(end_of_line)
-            elif end < len(blank):
-                end = len(text)
-            self._lines(text[:end].splitlines(), events)
-            text = text[end:]
-        if text[:6] == b"data: " and not self._over:
-            end = text.rfind(blank)
-            if 0 < end <= self._max and self._read_run(text[6:end], blank.decode(), events):
-                text = text[end + len(blank) :]
-        if text and not self._over:
-            self._lines(text.splitlines(), events)  # of bytes: at CR, LF and CRLF only
-
-    def _read_run(self, run: bytes, blank: str, events: list[Event]) -> bool:
-        """Read what stands between the first "data: " and the last blank line, if it is a run of one-line events.
-
-        All in C: cut where one event ends and the next begins; then no line end may be left inside any of them.
-        """
-        texts = run.decode("utf-8", "replace").split(blank + "data: ")
-        left = "".join(texts)
-        if "\n" in left or "\r" in left:
-            return False
-        last_id = self.last_event_id
-        events += [_new(Event, ("message", text, last_id)) for text in texts]
-        return True
-
-    def _read_observed(self, text: bytes, events: list[Event]) -> None:
-        """Read finished lines one by one, so that the state machine knows where in the stream each stands."""
-        for line in text.splitlines(keepends=True):
-            self._lines([line.rstrip(b"\r\n")], events)
+    def _observed_lines(self, lines: list[bytes], events: list[Event]) -> None:
+        """Finished lines with their line ends, one by one, so that it is known where in the stream each stands."""
+        for line in lines:
+            self._lines([line.rstrip(b"\r\n")], len(line), events)
             self._at += len(line)
             if self._over:
                 return
 
-    def _lines(self, lines: list[bytes], events: list[Event]) -> None:
-        """The state machine: interpret finished lines, given without their line ends.
+    def _lines(self, lines: list[bytes], size: int, events: list[Event]) -> None:
+        """The state machine: interpret finished lines of `size` bytes in all, given without their line ends.
 
         One long function on local names: its steps are what every stream pays that is no plain run of `data: ` lines.
         """
         maximum, in_block, over = self._max, self._in_block, False
-        data, data_size, event, id_size = self._data, self._data_size, self._event, self._id_size
+        data, event, id_size = self._data, self._event, self._id_size
+        tight = self._held + size > maximum  # else nothing here can be too much, and nothing need be counted
         for line in lines:
             if not line:  # dispatch
                 self.last_event_id = self._id
@@ -312,40 +338,40 @@ class Decoder:
                     events.append(_new(Event, (kind, data.decode("utf-8", "replace"), self._id)))
                 elif in_block or self._retried:
                     self._ignore(Ignored.NO_DATA, line)
-                data, data_size, event, id_size = None, 0, b"", 0
-                in_block = self._retried = False
+                data, event, id_size, in_block = None, b"", 0, False
+                self._retried = False
                 continue
             field, _, value = line.partition(b": ")
             if field != b"data" and field != b"event" and field != b"id":
                 field, _, value = line.partition(b":")  # no space after the colon, or none of these
             if field == b"data":
                 if data is None:
-                    data, data_size = value, len(value)
+                    data = value
                 else:
                     if not isinstance(data, bytearray):
                         data = bytearray(data)  # grows in place: many short lines stay linear
                     data += b"\n"
                     data += value
-                    data_size = len(data)
             elif field == b"event":
                 event = value
             elif field == b"id":
-                if over := data_size + len(event) + len(value) > maximum:
+                if tight and (over := len(data or b"") + len(event) + len(value) > maximum):
                     break
                 if _NUL in value:
                     self._ignore(Ignored.BAD_ID, line)
                     continue
                 self._id, id_size = value.decode("utf-8", "replace"), len(value)
             else:
-                if over := len(line) > maximum:
+                if tight and (over := len(line) > maximum):
                     break
                 self._other(line, field, value)
                 continue
             in_block = True
-            if over := data_size + len(event) + id_size > maximum:
+            if tight and (over := len(data or b"") + len(event) + id_size > maximum):
                 break
-        self._data, self._data_size, self._event, self._id_size = data, data_size, event, id_size
-        self._in_block, self._held = in_block, data_size + len(event) + id_size
+        if in_block or self._in_block:
+            self._data, self._event, self._id_size, self._in_block = data, event, id_size, in_block
+            self._held = len(data or b"") + len(event) + id_size
         if over:
             self._exceed()
 
@@ -369,8 +395,6 @@ class Decoder:
     def _bound_tail(self) -> None:
         """Refuse an unfinished line as soon as no end of it could make it short enough, and not before."""
         size, head = len(self._tail), bytes(self._tail[:7])
-        if not self._started:
-            return  # two bytes that may become the byte-order mark
         if head.startswith(b"data:"):
             size += self._held + (self._data is not None) - 5 - (head[5:6] == b" ")
         elif head.startswith(b"event:"):
@@ -391,10 +415,10 @@ class Decoder:
         self._tail = b""
         self._data = None
         self._event = b""
-        self._data_size = self._id_size = self._held = 0
-        self._in_block = self._retried = self._clean = False
+        self._id_size = self._held = 0
+        self._in_block = self._retried = self._plain = False
 
-    def _refuse_after_the_end(self) -> None:
+    def _refuse(self) -> None:
         if self._over:
             raise LimitExceeded(
                 f"an event of the stream holds more than {self._max:,} bytes: nothing from it on was read; "
@@ -402,6 +426,8 @@ class Decoder:
                 limit="event_bytes",
                 maximum=self._max,
             )
+        if self._closed:
+            raise ValueError("the decoder is closed; a new stream needs a new Decoder")
 
 
 _new = tuple.__new__  # a named tuple's own __new__ is a Python function
@@ -421,18 +447,15 @@ def encode(data: str, *, event: str | None = None, id: str | None = None, retry:
         data = data.replace("\r\n", "\n").replace("\r", "\n")
     if "\n" in data:
         data = data.replace("\n", "\ndata: ")
-    body = b"data: %b\n\n" % _utf8("data", data)
-    if event is None and id is None and retry is None:
-        return body
     # Data comes last: there are readers that act on each line as it comes.
-    head = b""
-    if id is not None:
-        head += b"id: %b\n" % _one_line("id", id)
-    if event:
-        head += b"event: %b\n" % _one_line("event", event)
+    text = f"data: {data}\n\n"
     if retry is not None:
-        head += b"retry: %d\n" % _milliseconds(retry)
-    return head + body
+        text = f"retry: {_milliseconds(retry)}\n{text}"
+    if event:
+        text = f"event: {_one_line('event', event)}\n{text}"
+    if id is not None:
+        text = f"id: {_one_line('id', id)}\n{text}"
+    return _utf8(text)
 
 
 def comment(text: str = "") -> bytes:
@@ -443,23 +466,26 @@ def comment(text: str = "") -> bytes:
 
     Raises: ValueError for half a surrogate pair.
     """
-    lines = text.splitlines() or [""]
-    return b"".join(b": %b\n" % _utf8("comment", line) if line else b":\n" for line in lines)
+    return _utf8("".join(f": {line}\n" if line else ":\n" for line in text.splitlines() or [""]))
 
 
-def _utf8(what: str, text: str) -> bytes:
+def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
+        start = text.rfind("\n", 0, error.start) + 1
+        name = text[start : error.start].partition(":")[0] or "comment"
+        # Where, not what: the text is somebody's conversation and does not belong in a log.
         raise ValueError(
-            f"{what} holds half a surrogate pair ({text[error.start]!r}): join the halves before encoding"
+            f"{name} holds half a surrogate pair, character {error.start - start} of the line: join the halves first"
         ) from error
 
 
-def _one_line(what: str, text: str) -> bytes:
-    if found := _BREAK_OUT.search(text):
-        raise ValueError(f"{what} must be one line without NUL; it holds {found[0]!r} at character {found.start()}")
-    return _utf8(what, text)
+def _one_line(what: str, text: str) -> str:
+    for forbidden in ("\n", "\r", "\0"):
+        if forbidden in text:
+            raise ValueError(f"{what} must be one line without NUL; character {text.index(forbidden)} is {forbidden!r}")
+    return text
 
 
 def _milliseconds(retry: int) -> int:
