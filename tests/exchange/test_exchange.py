@@ -31,10 +31,12 @@ from motamot.answer import (
 )
 from motamot.errors import Conflict, InvalidRequest, LimitExceeded, NotFound
 from motamot.exchange.exchange import Visible
+from motamot.exchange.loop import ModelAnswer
 from motamot.exchange.own import OwnAnswer, Question
 from motamot.exchange.states import State
 from motamot.exchange.tools import ToolContext
 from motamot.model.recorded import RecordedModel
+from motamot.model.turn import TurnRequest
 from motamot.store.records import CompletionRow
 from tests.exchange.support import World, read, text, world
 
@@ -473,6 +475,21 @@ def test_each_attempt_is_a_row_and_only_a_model_that_surely_did_not_start_is_ask
             exchange, events = await w.ask()
             assert len(w.server.requests) == 1
             assert isinstance(events[-1], Ended) and events[-1].code is Code.UPSTREAM_ERROR
+
+    run(scenario())
+
+
+def test_a_model_that_raises_leaves_no_row_open(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(RecordedModel):
+        def attempt(self, request: TurnRequest) -> Any:
+            raise RuntimeError("broken")
+
+    async def scenario() -> None:
+        async with world(tmp_path, []) as w:
+            w.answer = ModelAnswer(model=Broken(["x"], reason="r"), price=lambda *_: None)
+            exchange, events = await w.ask()
+            assert isinstance(events[-1], Ended) and events[-1].outcome is Outcome.FAILED
+            assert [(row.outcome, row.finish) for row in await rows(w, exchange.id)] == [("failed", "not_sent")]
 
     run(scenario())
 

@@ -87,15 +87,17 @@ class Completion:
         return self._close(turn, self._usage(turn), outcome, code)
 
     def cancelled(self) -> None:
-        """Book what had come when the exchange was ended."""
+        """Book what had come when the exchange was ended, or when the attempt raised."""
         turn = self._attempt.snapshot() if self._attempt else Turn(finish="not_sent")
         ending = self.exchange.ending
-        outcome = ending.outcome if ending else Outcome.INTERRUPTED
+        outcome = ending.outcome if ending else Outcome.FAILED
         self._close(turn, self._usage(turn), outcome, ending.code if ending else None)
 
     def _usage(self, turn: Turn) -> Usage:
         """The provider's own figures where the turn came to its end; else our estimate of what was spent."""
-        ended = turn.finish not in ("incomplete", "error", "not_sent")
+        if turn.finish == "not_sent":
+            return Usage(source=Source.REPORTED)
+        ended = turn.finish not in ("incomplete", "error")
         if turn.usage is not None and turn.usage.source is Source.REPORTED and ended:
             return turn.usage
         if turn.error is not None and not turn.started:

@@ -126,10 +126,12 @@ async def opening(exchange: Exchange, system: str | None = None) -> list[Message
 
 
 async def _complete(emit: Emit, model: Model, completion: Completion, request: TurnRequest) -> Turn:
+    """One upstream request. Whatever happens after its row is written, the row is closed."""
     await completion.open(request)
-    attempt = model.attempt(replace(request, headers={**request.headers, "X-Client-Request-Id": completion.id}))
-    completion.watch(attempt)
     try:
+        named = {**request.headers, "X-Client-Request-Id": completion.id}
+        attempt = model.attempt(replace(request, headers=named))
+        completion.watch(attempt)
         return await attempt.run(emit)
     except BaseException:
         completion.cancelled()
