@@ -86,11 +86,11 @@ class Completion:
             outcome, code = _OUTCOMES.get(turn.finish, Outcome.FAILED), None
         return self._close(turn, self._usage(turn), outcome, code)
 
-    def cancelled(self) -> None:
-        """Book what had come when the exchange was ended, or when the attempt raised."""
+    def given_up(self, otherwise: Outcome) -> None:
+        """Book what had come when the attempt was cancelled or raised. otherwise: where the exchange has no ending."""
         turn = self._attempt.snapshot() if self._attempt else Turn(finish="not_sent")
         ending = self.exchange.ending
-        outcome = ending.outcome if ending else Outcome.FAILED
+        outcome = ending.outcome if ending else otherwise
         self._close(turn, self._usage(turn), outcome, ending.code if ending else None)
 
     def _usage(self, turn: Turn) -> Usage:

@@ -133,8 +133,9 @@ async def _complete(emit: Emit, model: Model, completion: Completion, request: T
         attempt = model.attempt(replace(request, headers=named))
         completion.watch(attempt)
         return await attempt.run(emit)
-    except BaseException:
-        completion.cancelled()
+    except BaseException as error:
+        going_down = isinstance(error, asyncio.CancelledError)
+        completion.given_up(Outcome.INTERRUPTED if going_down else Outcome.FAILED)
         raise
 
 
