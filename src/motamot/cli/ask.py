@@ -1,0 +1,285 @@
+"""`motamot ask`: one question, its answer word for word as it comes, and what it cost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from motamot.cli.console import Exit, harmless, is_terminal, log_to, say, write_result
+from motamot.errors import InvalidRequest, MotamotError, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from motamot.cli.answer_forms import Form
+    from motamot.model.sources import Choice
+    from motamot.settings import AssistantSettings, Settings
+
+__all__ = ["ask"]
+
+_KEY_BYTES = 10_000
+
+
+def ask(
+    question: Annotated[
+        str | None,
+        typer.Argument(
+            help="The question; without one it is asked for, or read from standard input.", show_default=False
+        ),
+    ] = None,
+    upstream: Annotated[str | None, typer.Option(metavar="URL", help="Address of an OpenAI-compatible API.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="The model's name there.")] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Environment variable that holds the key for it.")
+    ] = None,
+    api_key_file: Annotated[Path | None, typer.Option(metavar="FILE", help="File that holds the key for it.")] = None,
+    gguf: Annotated[str | None, typer.Option(metavar="FILE", help="A model file on this machine answers.")] = None,
+    local: Annotated[bool, typer.Option("--local", help="The embedded model answers, on this machine.")] = False,
+    recorded: Annotated[bool, typer.Option("--recorded", help="The settings' recorded samples answer.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Yes to a download that this needs.")] = False,
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="The system prompt.")] = None,
+    assistant: Annotated[str | None, typer.Option(metavar="NAME", help="An assistant of the settings file.")] = None,
+    settings: Annotated[Path | None, typer.Option(metavar="FILE", help="The settings file; else motamot.toml.")] = None,
+    conversation: Annotated[
+        str | None,
+        typer.Option("--conversation", "-c", metavar="ID", help="Go on with this conversation; `last`: the latest."),
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(metavar="N", min=1, help="Tokens an answer may have.")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="For the whole answer.")] = None,
+    protocol: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The wire that --raw shows; it implies --raw.")
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Show the wire, line by line: | data: …")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Show the events of the answer as JSON Lines.")] = False,
+    database: Annotated[str | None, typer.Option(metavar="FILE", help="The database, a file or sqlite:///….")] = None,
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A line of JSON for each completion goes here; -: stderr.")
+    ] = None,
+) -> None:
+    """Ask, and read the answer word by word, as the model writes it. Ctrl-C stops the model.
+
+    The text goes to stdout, exact to the byte in a pipe; all else to stderr: first what answers and why, last how it
+    ended, its tokens and the conversation's id. Options go before the environment, that before the settings file.
+
+    A key comes from --api-key-env, --api-key-file, the settings, MOTAMOT_API_KEY, or, for its own server,
+    OPENAI_API_KEY; never from the command line, which everybody on this machine can read.
+
+    Exit status: 0 the answer is complete, 1 it failed, 2 it could not be asked, 3 it was cut by the token limit or
+    filtered, 130 stopped by Ctrl-C. With --json, {"error": …} on stdout says why it could not be asked.
+    """
+    log_to(log)
+    if raw and as_json:
+        raise InvalidRequest("--raw and --json are two ways to show the same answer: choose one")
+    try:
+        form = _form("motamot" if raw and protocol is None else protocol, as_json=as_json)
+        ours, name, its = _settings(settings, database, assistant)
+        its = _from_source(its, upstream=upstream, gguf=gguf, local=local, recorded=recorded)
+        its = _with_key(its, api_key_env, api_key_file)
+        its = _with(its, model=model, system=system, max_tokens=max_tokens, answer_timeout=timeout)
+        ours.assistants[name] = its
+        choice = _choice(its, yes=yes)
+        message = _message(question, its)
+        status = asyncio.run(_put(ours, name, choice, message, conversation, form))
+    except MotamotError as error:
+        if as_json:
+            write_result(json.dumps({"error": {"code": error.code, "message": error.message}}) + "\n")
+        raise
+    raise typer.Exit(status)
+
+
+async def _put(
+    settings: Settings,
+    name: str,
+    choice: Choice,
+    message: str,
+    conversation: str | None,
+    form: Callable[[bool, str], Form],
+) -> Exit:
+    from motamot.cli.asking import VISITOR, Question
+    from motamot.cli.ledger_rows import latest_conversation
+    from motamot.model.local import LocalModel
+    from motamot.settings import assistant_from, database
+
+    if conversation == "last":
+        conversation = latest_conversation(database(settings), name, VISITOR)
+    model = choice.make()
+    try:
+        if isinstance(model, LocalModel):
+            await model.open(say)
+        assistant = assistant_from(settings, name, choice=choice, model=model)
+        question = Question(assistant, message, conversation=conversation, form=form, marks=choice.labels)
+        return await question.put()
+    finally:
+        await model.close()
+
+
+def _form(protocol: str | None, *, as_json: bool) -> Callable[[bool, str], Form]:
+    """How the answer is shown: made once it is known whether stdout is a terminal, and the exchange's id."""
+    from time import time
+
+    from motamot.cli.answer_forms import JsonForm, RawForm, TextForm
+
+    if as_json:
+        return lambda terminal, _: JsonForm(terminal=terminal)
+    if protocol is None:
+        return lambda terminal, _: TextForm(terminal=terminal)
+    from motamot.protocols import PROTOCOLS
+
+    if protocol not in PROTOCOLS:
+        raise InvalidRequest(f"there is no protocol {protocol!r}: there are {', '.join(PROTOCOLS)}")
+    wire = PROTOCOLS[protocol]
+    return lambda terminal, exchange: RawForm(wire.writer(exchange=exchange, now=int(time())), terminal=terminal)
+
+
+def _choice(its: AssistantSettings, *, yes: bool) -> Choice:
+    from motamot.cli.words import mark_words
+    from motamot.model.sources import resolve
+    from motamot.settings import wanted
+
+    asks = is_terminal(sys.stdin) and is_terminal(sys.stderr)
+    choice = resolve(wanted(its), ask=_confirm if asks else None, say=say, proceed=yes)
+    say(choice.why)
+    for mark in choice.labels:
+        say(mark_words(mark))
+    return choice
+
+
+def _confirm(question: str) -> bool:
+    return typer.confirm(harmless(question), err=True)
+
+
+# What is set
+
+
+def _settings(file: Path | None, database: str | None, name: str | None) -> tuple[Settings, str, AssistantSettings]:
+    from motamot.settings import chosen, load
+
+    settings = load(file)
+    if database is not None:
+        settings.store.database = database
+    return settings, *chosen(settings, name)
+
+
+_OF_SOURCE = frozenset(
+    (
+        *("upstream", "model", "api_key", "api_key_env", "headers", "proxy", "ca_file", "token_field", "ask_usage"),
+        *("dialect", "local", "gguf", "fallback"),
+    )
+)
+
+
+def _from_source(
+    its: AssistantSettings, *, upstream: str | None, gguf: str | None, local: bool, recorded: bool
+) -> AssistantSettings:
+    """The settings with another source of answers, where an option names one."""
+    sources = {"upstream": upstream, "gguf": gguf, "local": local or None, "recorded": recorded or None}
+    named = {key: value for key, value in sources.items() if value is not None}
+    if len(named) > 1:
+        options = " and ".join(f"--{key}" for key in named)
+        raise InvalidRequest(f"{options} name more than one source of answers: choose one")
+    if not named or (upstream is not None and upstream == its.upstream):
+        return its
+    if recorded and not its.recorded:
+        raise SettingsError('there are no recorded samples: the settings need recorded = ["…"] for this assistant')
+    kept = its.model_dump(exclude_unset=True)
+    if recorded or gguf or local or its.upstream is not None:
+        # A key, a model's name and the like belong to the source they were given for, and go to no other.
+        stays = {"fallback"} if its.fallback and not recorded else set()
+        kept = {key: value for key, value in kept.items() if key not in _OF_SOURCE - stays}
+    if not recorded:
+        kept = {key: value for key, value in kept.items() if key not in ("gguf", "local")} | named
+        if its.fallback is None:
+            kept.pop("recorded", None)  # they were the source
+    return _checked(kept)
+
+
+def _with_key(its: AssistantSettings, variable: str | None, file: Path | None) -> AssistantSettings:
+    """The settings with the key that the command line or MOTAMOT_API_KEY names."""
+    if variable is not None and file is not None:
+        raise InvalidRequest("--api-key-env and --api-key-file name two keys: choose one")
+    kept = {key: value for key, value in its.model_dump(exclude_unset=True).items() if "api_key" not in key}
+    if variable is not None:
+        return _checked(kept | {"api_key_env": variable})
+    if file is not None:
+        try:
+            with file.open("rb") as opened:
+                key = opened.read(_KEY_BYTES + 1).decode("ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not plain text"
+            raise SettingsError(f"the key cannot be read from {file}: {why}") from None
+        if not key or len(key) > _KEY_BYTES or not key.isprintable():
+            raise SettingsError(f"the file {file} is to hold a key, in one line, and nothing else")
+        from pydantic import SecretStr
+
+        return _checked(kept | {"api_key": SecretStr(key)})
+    none_yet = its.upstream is not None and its.api_key is None and its.api_key_env is None
+    if none_yet and os.environ.get("MOTAMOT_API_KEY"):
+        return _checked(kept | {"api_key_env": "MOTAMOT_API_KEY"})
+    return its
+
+
+def _with(its: AssistantSettings, **options: Any) -> AssistantSettings:
+    """The settings with the options that were given put over them; those that are limits into the limits."""
+    given = {key: value for key, value in options.items() if value is not None}
+    limits = {key: given.pop(key) for key in ("max_tokens", "answer_timeout") if key in given}
+    kept = its.model_dump(exclude_unset=True)
+    if limits:
+        given["limits"] = kept.get("limits", {}) | limits
+    return _checked(kept | given) if given else its
+
+
+_OPTIONS = {"max_tokens": "--max-tokens", "answer_timeout": "--timeout"}
+
+
+def _checked(values: dict[str, Any]) -> AssistantSettings:
+    """Raises: SettingsError naming the option that is wrong."""
+    from pydantic import ValidationError
+
+    from motamot.settings import AssistantSettings
+
+    try:
+        return AssistantSettings.model_validate(values, strict=True)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        context = problem.get("ctx", {})
+        key = str(context.get("key") or problem["loc"][-1])
+        words = context.get("words") or context.get("error") or problem["msg"]
+        raise SettingsError(f"{_OPTIONS.get(key, '--' + key.replace('_', '-'))}: {words}") from None
+
+
+# What is asked
+
+
+def _message(argument: str | None, its: AssistantSettings) -> str:
+    """The question: the argument, or what is typed, or all of standard input without its last line end.
+
+    Raises: InvalidRequest where there is none, or one that is too long or not UTF-8.
+    """
+    from motamot.settings import limits
+
+    most = limits(its).message_bytes
+    if argument is not None and argument != "-":
+        message = argument
+    elif is_terminal(sys.stdin):
+        typer.echo("Question: ", nl=False, err=True)
+        message = sys.stdin.readline()
+    elif sys.stdin is None:
+        message = ""
+    else:
+        raw = sys.stdin.buffer.read(most + 3)
+        if len(raw) > most + 2:
+            raise InvalidRequest(f"standard input holds more than {most} bytes, the most that a question may have")
+        try:
+            message = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidRequest(f"standard input is not UTF-8: byte {error.start} cannot be read") from None
+    message = message.removesuffix("\n").removesuffix("\r")
+    if not message.strip():
+        raise InvalidRequest('there is no question: motamot ask "…", or give it on standard input')
+    return message

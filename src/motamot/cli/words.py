@@ -1,0 +1,28 @@
+"""Words that several commands use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["cost_words", "mark_words"]
+
+_MARKS = {
+    "recorded": "a recorded sample answers, no model",
+    "demo_model": "demo model: small, runs on this machine, and is often wrong",
+    "test_model": "test model: shows that everything works; what it says is worth nothing",
+}
+
+
+def mark_words(mark: str) -> str:
+    """What a mark beside an answer means, as a line."""
+    return f"[{mark}] {_MARKS.get(mark, 'so marked by the assistant')}"
+
+
+def cost_words(costs: Mapping[str, float]) -> str:
+    """`0.0021 USD`, to the millionth; several currencies are not added up."""
+    return " + ".join(f"{_amount(cost)} {currency}" for currency, cost in sorted(costs.items()))
+
+
+def _amount(cost: float) -> str:
+    whole, _, part = f"{cost:.6f}".partition(".")
+    return f"{whole}.{part.rstrip('0').ljust(2, '0')}"
