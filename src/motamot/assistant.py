@@ -87,7 +87,7 @@ class Assistant:
         self.limits = limits
         self.visible = visible
         self.extra = dict(extra or {})
-        self._prices = PriceBook({name: prices} if prices else {})
+        self.prices = PriceBook({name: prices} if prices else {})
         self._upstream = upstream
         self._model_name = model
         self._api_key = api_key
@@ -188,6 +188,11 @@ class Assistant:
             raise RuntimeError("the assistant is not open: use it inside `async with chat:`")
         return self._running.exchanges
 
+    def price(self, usage: Usage) -> tuple[float, str] | None:
+        """What this usage of its model costs, and the currency; None where no price is known, or it is not open."""
+        model = self._running.model if self._running is not None else None
+        return self.prices.cost(self.name, model.name, usage) if model is not None else None
+
     async def begin(self, asking: Asking, *, limits: Limits | None = None, wishes: Wishes = Wishes()) -> Exchange:
         """Begin to answer, or join the exchange that the question's key names; `asking`'s assistant and model are set.
 
@@ -233,7 +238,7 @@ class Assistant:
         if isinstance(where, Store):
             store = where
         else:
-            opened = partial(Store.open, limits=self.limits, prices=self._prices)
+            opened = partial(Store.open, limits=self.limits, prices=self.prices)
             store = await asyncio.to_thread(opened, where or default_database())
         try:
             return _Running(
@@ -263,7 +268,7 @@ class Assistant:
 
     def _answer(self, model: Model | None) -> Answer:
         fallback = RecordedModel(self._recorded, reason="the model could not be reached") if self._recorded else None
-        price = partial(self._prices.cost, self.name)
+        price = partial(self.prices.cost, self.name)
         loop = None
         if model is not None:
             loop = ModelAnswer(

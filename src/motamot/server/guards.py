@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
 import re
 from collections.abc import Collection, Sequence
 
@@ -11,53 +12,126 @@ from starlette.requests import ClientDisconnect, Request
 
 from motamot.errors import LimitExceeded
 from motamot.limits import Limits
+from motamot.server.options import Options
 from motamot.server.refusals import Refused
 
-__all__ = ["check_host", "check_key", "check_origin", "cors", "json_body"]
+__all__ = ["body", "check_host", "check_key", "check_origin", "client_address", "cors", "json_body", "preflight"]
 
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::[0-9]{1,5})?")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:[0-9]{1,5})?")
+_DEFAULT_PORT = {"http": ":80", "https": ":443"}
 _JSON = "application/json"
+_FIELD_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,1000}")
+_PREFLIGHT_SECONDS = 600
 
 
-def check_host(request: Request, hosts: Collection[str]) -> None:
+# Where to, and from where
+
+
+def check_host(request: Request, options: Options) -> None:
     """The request's Host is one of ours: a page that rebinds a name of its own to our address is kept out.
 
     Raises: Refused (421) for another name, (400) for what is no host at all.
     """
+    if not options.hosts:
+        return
     given = request.headers.getlist("host")
     match = _HOST.fullmatch(given[0]) if len(given) == 1 else None
     if match is None:
         raise Refused("the request must name one Host", status=400, code="bad_host")
-    if hosts and match[1].lower() not in hosts:
+    name = match[1].lower().removesuffix(".")
+    if name not in options.hosts and not (options.any_address and _is_address(name)):
         told = "this server does not answer to that Host; see `hosts` in its settings"
         raise Refused(told, status=421, code="bad_host")
 
 
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
+
 def check_origin(request: Request, origins: Collection[str]) -> None:
-    """A page of another site may only ask if it is on the list. Raises: Refused (403)."""
-    origin = request.headers.get("origin")
-    if origin is None:
-        if request.headers.get("sec-fetch-site", "none") == "cross-site":
+    """A page of another site may only ask if it is on the list. Raises: Refused (403).
+
+    A request without an Origin is no script's: a link, an image, or no browser at all. Browsers say by
+    `Sec-Fetch-Site` whose page it is on, and a sibling's (`same-site`) is another's, too.
+    """
+    given = request.headers.getlist("origin")
+    if not given:
+        if request.headers.get("sec-fetch-site", "none") in ("cross-site", "same-site"):
             raise _foreign()
-        return
-    if origin != _own_origin(request) and origin not in origins:
+    elif len(given) > 1 or not (given[0] == _own_origin(request) or _listed(given[0], origins)):
         raise _foreign()
 
 
 def _foreign() -> Refused:
-    return Refused("this site may not ask here; see `origins` in the settings", status=403, code="forbidden_origin")
+    return Refused(
+        "a page of another site may not ask here, unless it is in `origins` of the settings; "
+        "and a proxy in front must be in `proxies`, or its https is not known",
+        status=403,
+        code="forbidden_origin",
+    )
 
 
 def _own_origin(request: Request) -> str:
-    return f"{request.url.scheme}://{request.headers.get('host', '')}"
+    """Of the address the browser used. Not starlette's `request.url`: that takes the first of several Hosts."""
+    scheme = request.scope.get("scheme", "http")
+    host = request.headers.get("host", "").lower()
+    return f"{scheme}://{host.removesuffix(_DEFAULT_PORT.get(scheme, ''))}"
+
+
+def _listed(origin: str, origins: Collection[str]) -> bool:
+    return origin != "null" and origin in origins  # "null" is any sandboxed frame's: nobody can mean it
 
 
 def cors(request: Request, origins: Collection[str]) -> dict[str, str]:
     """The headers that let a listed site read the answer; none for any other."""
-    origin = request.headers.get("origin")
-    if origin is None or origin not in origins:
+    if not origins:
         return {}
-    return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+    origin = request.headers.get("origin", "")
+    if not _listed(origin, origins):
+        return {"Vary": "Origin"}
+    return {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": "Retry-After", "Vary": "Origin"}
+
+
+def preflight(request: Request, origins: Collection[str], methods: Collection[str]) -> dict[str, str]:
+    """The headers that answer a browser which asks first. methods: those of the path. Raises: Refused (403).
+
+    A listed site may send any header: what it may read and do is decided when the request itself comes.
+    """
+    check_origin(request, origins)
+    allowed = ", ".join(sorted(methods))
+    headers = cors(request, origins)
+    if "Access-Control-Allow-Origin" in headers and "access-control-request-method" in request.headers:
+        headers["Access-Control-Allow-Methods"] = allowed
+        headers["Access-Control-Max-Age"] = str(_PREFLIGHT_SECONDS)
+        headers["Vary"] = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"
+        wanted = request.headers.get("access-control-request-headers", "")
+        if _FIELD_NAMES.fullmatch(wanted):
+            headers["Access-Control-Allow-Headers"] = wanted
+    return {"Allow": allowed, **headers}
+
+
+def client_address(request: Request) -> str:
+    """Whose budget a request is on: the address, as a listed proxy reports it.
+
+    Of IPv6 the first 64 bits: whoever has one address there has them all.
+    """
+    given = request.client.host if request.client else ""
+    try:
+        address = ipaddress.ip_address(given.partition("%")[0])
+    except ValueError:
+        return given[:100]
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is None:
+            return str(ipaddress.ip_network((address, 64), strict=False).network_address)
+        address = address.ipv4_mapped
+    return str(address)
+
+
+# Who
 
 
 def check_key(request: Request, keys: Sequence[str]) -> str:
@@ -75,6 +149,9 @@ def check_key(request: Request, keys: Sequence[str]) -> str:
     )
 
 
+# What
+
+
 async def json_body(request: Request, limits: Limits) -> bytes:
     """The body, which must be declared as JSON and come within size and time.
 
@@ -83,6 +160,8 @@ async def json_body(request: Request, limits: Limits) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _JSON:  # a form of another site can't send this without asking first
         raise Refused(f"the body must be {_JSON}", status=415, code="unsupported_media_type")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":  # a small one may hold gigabytes
+        raise Refused("the body must not be compressed", status=415, code="unsupported_media_type")
     return await body(request, limits)
 
 
@@ -102,7 +181,9 @@ async def body(request: Request, limits: Limits) -> bytes:
                 parts.append(part)
     except TimeoutError:
         seconds = f"{limits.body_seconds:g} s"
-        raise Refused(f"the body did not come within {seconds}", status=408, code="timeout") from None
+        raise Refused(
+            f"the body did not come within {seconds}", status=408, code="timeout", headers={"Connection": "close"}
+        ) from None
     except ClientDisconnect:
         raise Refused("the client left before its question was whole", status=400, code="disconnected") from None
     return b"".join(parts)

@@ -11,15 +11,19 @@ __all__ = ["Options"]
 class Options:
     """The operator's choices.
 
-    hosts:        names this server answers to (`chat.example`, without a port); empty: any, for an app that is
-                  mounted in another, whose own business it is.
-    api_keys:     what callers of /v1 must hold. operator_key: what /metrics and the dashboard want; "" shuts them.
-    requests_per_hour, tokens_per_hour: of one visitor; an address may have `address_factor` times as much.
-    money_per_day: of one assistant, in its prices' currency; None: no bound.
+    hosts:        names this server answers to (`chat.example`, `[::1]`; small letters, without a port); empty: any,
+                  for an app that is mounted in another, whose own business it is.
+    any_address:  beside those names, any address as such (`192.0.2.7`): no page can have one for its own name, so
+                  nothing can be rebound to it.
+    v1_keys:      what callers of /v1 must hold; none: /v1 is shut. operator_key: what /metrics wants; "" shuts it.
+    requests_per_hour, tokens_per_hour: of one visitor; an address may have `address_factor` times as much, as a
+                  family or an office shares one.
+    money_per_day: of one assistant, in its prices' currency, from midnight UTC; None: no bound.
     """
 
     hosts: frozenset[str] = frozenset()
-    api_keys: tuple[str, ...] = ()
+    any_address: bool = False
+    v1_keys: tuple[str, ...] = ()
     operator_key: str = ""
     requests_per_hour: int = 60
     tokens_per_hour: int = 200_000

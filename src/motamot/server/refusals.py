@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import msgspec
@@ -11,6 +12,7 @@ from motamot.errors import (
     Conflict,
     InvalidRequest,
     LimitExceeded,
+    ModelUnavailable,
     MotamotError,
     NotFound,
     SettingsError,
@@ -18,7 +20,7 @@ from motamot.errors import (
     UpstreamError,
 )
 
-__all__ = ["Refused", "body", "response", "status"]
+__all__ = ["Refused", "body", "response", "status", "unexpected"]
 
 
 class Refused(MotamotError):
@@ -39,9 +41,11 @@ _STATUS: list[tuple[type[MotamotError], int]] = [
     (Conflict, 409),
     (StoreError, 503),
     (UpstreamError, 502),
+    (ModelUnavailable, 503),
     (SettingsError, 500),
 ]
 _PER_VISITOR = {"exchanges_per_visitor", "requests_per_hour", "tokens_per_hour", "money_per_day"}
+_SECONDS = 5  # to come back after, where nothing is known
 
 
 def status(error: MotamotError) -> int:
@@ -64,16 +68,19 @@ def body(error: MotamotError) -> dict[str, object]:
     return {"error": told}
 
 
-def response(error: MotamotError, content: bytes | None = None) -> Response:
-    """An error as a response; `content` where a protocol has a shape of its own for it."""
-    headers = {"Cache-Control": "no-store"}
+def response(error: MotamotError, content: bytes | None = None, headers: Mapping[str, str] | None = None) -> Response:
+    """An error as a response; `content` where a protocol has a shape of its own for it. headers: further ones."""
     code = status(error)
+    sent = {"Cache-Control": "no-store", **(headers or {})}
     if code in (429, 503):
-        headers["Retry-After"] = "5"
+        seconds = getattr(error, "retry_after", None) or _SECONDS
+        sent["Retry-After"] = str(math.ceil(seconds))
+    if code == 413:
+        sent["Connection"] = "close"  # the rest of the body is not waited for
     if isinstance(error, Refused):
-        headers |= error.headers
+        sent |= error.headers
     data = content if content is not None else msgspec.json.encode(body(error))
-    return Response(data, status_code=code, headers=headers, media_type="application/json")
+    return Response(data, status_code=code, headers=sent, media_type="application/json")
 
 
 def unexpected() -> Response:

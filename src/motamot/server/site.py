@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -20,12 +21,15 @@ from motamot.limits import Limits
 from motamot.protocols.base import Asked, Protocol
 from motamot.server import refusals
 from motamot.server.budgets import Budgets
+from motamot.server.counts import Counts
 from motamot.server.ending import Signals
-from motamot.server.guards import check_host
+from motamot.server.guards import cors
 from motamot.server.options import Options
+from motamot.server.refusals import Refused
 from motamot.server.streams import Heartbeats
 from motamot.server.visitors import Identify, Visitor
 from motamot.store.location import default_database
+from motamot.store.prices import PriceBook
 from motamot.store.store import Store
 
 __all__ = ["Handler", "Site", "answered"]
@@ -60,7 +64,8 @@ class Site:
         self.limits = limits or self.default.limits
         self.origins = frozenset(origin for assistant in assistants for origin in assistant.origins)
         self.heartbeats = Heartbeats(self.limits.heartbeat_seconds)
-        self.budgets = Budgets(options)
+        self.counts = Counts()
+        self.budgets = Budgets(options, self.counts.ended)
         self._identify = identify
         self._where = store
         self._router = router(self)
@@ -88,6 +93,11 @@ class Site:
         """Whether it is ready to answer."""
         return self._exchanges is not None
 
+    @property
+    def ending(self) -> bool:
+        """Whether it has been told to end, and takes no more questions."""
+        return self._ending is not None
+
     async def start(self) -> None:
         """Open the store and the models. Idempotent.
 
@@ -111,7 +121,8 @@ class Site:
         async with AsyncExitStack() as stack:
             store = self._where
             if not isinstance(store, Store):
-                opened = functools.partial(Store.open, limits=self.limits)
+                prices = {name: one for a in self.assistants.values() for name, one in a.prices.by_assistant.items()}
+                opened = functools.partial(Store.open, limits=self.limits, prices=PriceBook(prices))
                 store = await asyncio.to_thread(opened, store or default_database())
                 stack.push_async_callback(store.close)
             exchanges = Exchanges(store, self.limits)
@@ -193,6 +204,14 @@ class Site:
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
+    def refuse(self, request: Request, error: MotamotError, protocol: Protocol | None = None) -> Response:
+        """An error as a response, counted; one that is ours is logged. What a provider said is not: it may quote."""
+        self.counts.refused(error)
+        if refusals.status(error) >= 500:
+            _logger.warning("%s: %s (%s)", _shown(request), error.message, error.code)
+        content = protocol.refusal(error) if protocol is not None else None
+        return refusals.response(error, content, cors(request, self.origins))
+
     def assistant(self, name: str | None) -> Assistant:
         """The assistant of this name. Raises: NotFound."""
         found = self.default if name is None else self.assistants.get(name)
@@ -215,23 +234,28 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def answered(handler: Handler, site: Site, protocol: Protocol | None = None) -> Endpoint:
-    """`handler` behind the checks every route has; errors become responses, in the protocol's shape if it has one."""
+    """`handler` on a site that has started; errors become responses, in the protocol's shape if it has one."""
 
     async def endpoint(request: Request) -> Response:
         try:
-            check_host(request, site.options.hosts)
             await site.start_on_use()
             return await handler(site, request)
         except MotamotError as error:
-            content = protocol.refusal(error) if protocol is not None else None
-            if refusals.status(error) >= 500:
-                _logger.warning("%s %s: %s (%s)", request.method, request.scope["path"], error.message, error.detail)
-            return refusals.response(error, content)
+            return site.refuse(request, error, protocol)
+        except HTTPException as error:  # of the host's login
+            told = error.detail if error.status_code < 500 else "this is not possible now"
+            refused = Refused(told, status=error.status_code, code="refused", headers=error.headers)
+            return site.refuse(request, refused, protocol)
         except Exception:
-            _logger.exception("%s %s failed", request.method, request.scope["path"])
+            _logger.exception("%s failed", _shown(request))
             return refusals.unexpected()
 
     return endpoint
+
+
+def _shown(request: Request) -> str:
+    """A request for the log: no query, and nothing a stranger wrote that could be taken for a line of its own."""
+    return f"{request.method} {request.scope['path'][:200]!a}"
 
 
 def _check_logins(assistants: Iterable[Assistant], login: Identify | None) -> None:

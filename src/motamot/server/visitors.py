@@ -7,12 +7,13 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from starlette.requests import Request
 
 from motamot.server.refusals import Refused
 
-__all__ = ["COOKIE", "Identify", "Visitor", "visitor_of"]
+__all__ = ["COOKIE", "Identify", "Visitor", "new_visitor", "visitor_of"]
 
 COOKIE = "motamot_visitor"
 _SECRET = re.compile(r"[A-Za-z0-9_-]{22,128}")  # 22 characters of base64url hold 128 bits
@@ -37,7 +38,7 @@ async def visitor_of(request: Request, identify: Identify | None = None) -> Visi
     """
     if identify is not None:
         user = await identify(request)
-        if user is None:
+        if not user:
             raise Refused("sign in first", status=401, code="unauthorized")
         return Visitor(_hash("user:" + user))
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
@@ -50,16 +51,26 @@ async def visitor_of(request: Request, identify: Identify | None = None) -> Visi
                 headers={"WWW-Authenticate": "Bearer"},
             )
         return Visitor(_hash(token.strip()))
-    if _SECRET.fullmatch(request.cookies.get(COOKIE, "")):
-        return Visitor(_hash(request.cookies[COOKIE]))
+    if (secret := _cookie(request)) is not None:
+        return Visitor(_hash(secret))
     return new_visitor(request)
+
+
+def _cookie(request: Request) -> str | None:
+    """The secret in the cookie; of several the first, which browsers send for the nearest path (RFC 6265, 5.4)."""
+    for header in request.headers.getlist("cookie"):
+        for pair in header.split(";"):
+            name, _, value = pair.strip().partition("=")
+            if name == COOKIE and _SECRET.fullmatch(value):
+                return value
+    return None
 
 
 def new_visitor(request: Request) -> Visitor:
     """A visitor nobody has seen, with the cookie that makes them known: HttpOnly, and never sent cross-site."""
     secret = secrets.token_urlsafe(32)
-    path = request.scope.get("root_path") or "/"
-    secure = "; Secure" if request.url.scheme == "https" else ""
+    path = quote(request.scope.get("root_path") or "/")  # a mount's path may hold what a stranger wrote
+    secure = "; Secure" if request.scope.get("scheme") == "https" else ""
     cookie = f"{COOKIE}={secret}; Max-Age={_YEAR}; Path={path}; HttpOnly; SameSite=Lax{secure}"
     return Visitor(_hash(secret), ((b"set-cookie", cookie.encode("latin-1")),))
 

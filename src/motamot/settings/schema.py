@@ -38,12 +38,12 @@ def _table(of: type[Any]) -> type[BaseModel]:
 
 
 if TYPE_CHECKING:
-    LimitsTable: TypeAlias = BaseModel
-    VisibleTable: TypeAlias = BaseModel
-    PricesTable: TypeAlias = BaseModel
-    DialectTable: TypeAlias = BaseModel
+    _LimitsTable: TypeAlias = BaseModel
+    _VisibleTable: TypeAlias = BaseModel
+    _PricesTable: TypeAlias = BaseModel
+    _DialectTable: TypeAlias = BaseModel
 else:
-    LimitsTable, VisibleTable, PricesTable, DialectTable = map(_table, (Limits, Visible, Prices, Dialect))
+    _LimitsTable, _VisibleTable, _PricesTable, _DialectTable = map(_table, (Limits, Visible, Prices, Dialect))
 
 
 def _taken_by(check: Callable[[T], object]) -> AfterValidator:
@@ -126,7 +126,7 @@ class AssistantSettings(BaseModel):
         default=None, description="the request field of the token limit, where a server wants the other one"
     )
     ask_usage: bool = Field(default=True, description="`false` for a server that refuses `stream_options`")
-    dialect: DialectTable = Field(default_factory=DialectTable, description="faults of the server that are repaired")
+    dialect: _DialectTable = Field(default_factory=_DialectTable, description="faults of the server that are repaired")
     local: bool = Field(default=False, description="the embedded model answers, on this machine")
     gguf: Named | None = Field(default=None, description="a model file (GGUF) that the embedded server runs")
     system: str | None = Field(default=None, description="the system prompt")
@@ -141,11 +141,11 @@ class AssistantSettings(BaseModel):
     fallback: Literal["recorded"] | None = Field(
         default=None, description="`recorded`: the samples answer, marked, where the model cannot be asked"
     )
-    limits: LimitsTable = Field(default_factory=LimitsTable, description="docs/limits.md")
-    visible: VisibleTable = Field(
-        default_factory=VisibleTable, description="what visitors see beside text and the names of tools"
+    limits: _LimitsTable = Field(default_factory=_LimitsTable, description="docs/limits.md")
+    visible: _VisibleTable = Field(
+        default_factory=_VisibleTable, description="what visitors see beside text and the names of tools"
     )
-    prices: PricesTable | None = Field(
+    prices: _PricesTable | None = Field(
         default=None, description="money per million tokens, where the table does not know"
     )
 

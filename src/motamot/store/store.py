@@ -120,6 +120,11 @@ class Store:
         """The database file."""
         return self._database.path
 
+    @property
+    def failing(self) -> StoreError | None:
+        """What has kept the books from being written for longer than anybody waits; None: they can be written."""
+        return self._writer.failing
+
     # Booking
 
     async def begin(self, begun: ExchangeBegun) -> Begun:

@@ -70,10 +70,9 @@ async def ask(site: Site, request: Request, asked: Asked) -> tuple[Exchange, Vis
     assistant = site.assistant(asked.assistant)
     guards.check_origin(request, assistant.origins)
     visitor = await visitor_of(request, site.identify)
-    address = request.client.host if request.client else ""
-    await site.budgets.admit(visitor.name, address, assistant.name)
-    exchange = await assistant.begin(site.asking(asked, visitor))
-    site.budgets.watch(exchange, visitor.name, address)
+    with await site.budgets.admit(visitor.name, guards.client_address(request), assistant) as ticket:
+        exchange = await assistant.begin(site.asking(asked, visitor))
+        ticket.spend(exchange)
     return exchange, visitor
 
 
