@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from time import monotonic
 
-from motamot.answer import AnswerEvent, By, Ended, Outcome, Text, Usage
+from motamot.answer import AnswerEvent, By, Ended, Outcome, Source, Text, Usage
 from motamot.assistant import Assistant
 from motamot.cli.answer_forms import Form, Piece
 from motamot.cli.console import Exit, Output, ReaderLeft, harmless, styled, told
 from motamot.cli.words import cost_words, mark_words
 from motamot.errors import MotamotError, StoreError
 from motamot.exchange.exchange import Ending, Exchange, Follower
+from motamot.store.prices import price
 from motamot.store.records import CompletionRow
 
 __all__ = ["VISITOR", "Question"]
@@ -99,6 +100,8 @@ class Question:
         return status
 
     async def _put(self) -> Exit:
+        # The table of prices takes 0.15 s to load, at the end of the first completion: it would hold up its last words.
+        self._loop.run_in_executor(None, price, "", Usage(source=Source.REPORTED))
         begun = monotonic()
         self._sign.show()
         async with self._assistant.ask(self._message, conversation=self._conversation, visitor=VISITOR) as asked:

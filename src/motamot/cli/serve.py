@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from motamot.cli.ask import _choice, _from_source, _settings, _with, _with_key
+from motamot.cli.choosing import choose, from_source, settings_of, with_key, with_options
 from motamot.cli.console import is_terminal, log_to, say
 from motamot.errors import SettingsError
 
@@ -40,10 +40,10 @@ def serve(
 ) -> None:
     """Serve a page with a chat. Ctrl-C stops it."""
     log_to(log)
-    ours, name, its = _settings(settings, database, None)
-    its = _from_source(its, upstream=upstream, gguf=gguf, local=local, recorded=recorded)
-    its = _with_key(its, api_key_env, api_key_file)
-    ours.assistants[name] = _with(its, model=model, system=system)
+    ours, name, its = settings_of(settings, database, None)
+    its = from_source(its, upstream=upstream, gguf=gguf, local=local, recorded=recorded)
+    its = with_key(its, api_key_env, api_key_file)
+    ours.assistants[name] = with_options(its, model=model, system=system)
     _serve(ours, host, port, proceed=yes or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)))
 
 
@@ -59,7 +59,7 @@ def _serve(settings: Settings, host: str, port: int, *, proceed: bool) -> None:
         raise SettingsError(f"{host}:{port} cannot be listened on: {error.strerror or error}") from None
     assistants = []
     for name, its in settings.assistants.items():
-        choice = _choice(its, yes=proceed)
+        choice = choose(its, yes=proceed)
         assistants.append(assistant_from(settings, name, choice=choice))
     address = listening.getsockname()
     shown = f"[{address[0]}]" if ":" in address[0] else address[0]
