@@ -64,4 +64,4 @@ def _serve(settings: Settings, host: str, port: int, *, proceed: bool) -> None:
     address = listening.getsockname()
     shown = f"[{address[0]}]" if ":" in address[0] else address[0]
     site = Site(assistants, store=database_of(settings))
-    run.serve(site, [listening], ready=lambda: say(f"http://{shown}:{address[1]}/"))
+    run.serve(site, listening, ready=lambda: say(f"http://{shown}:{address[1]}/"))

@@ -2,27 +2,63 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
+import contextlib
+import logging
+import os
+import resource
 import socket
+import ssl
+import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
 
+from motamot.errors import SettingsError
+from motamot.server.bounds import bounded
 from motamot.server.site import Site
 
-__all__ = ["listen", "serve"]
+__all__ = ["Certificate", "Server", "listen", "serve"]
 
 _BACKLOG = 2048
+_KEEP_ALIVE_SECONDS = 30
+_SPARE_FILES = 256  # beside connections: database, libraries, the models' connections have their own count
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, so that a port that is taken is known before anything else is started. Raises: OSError."""
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """PEM files for TLS: the certificate with its chain, and its key (None: in the same file)."""
+
+    chain: Path
+    key: Path | None = None
+
+    def check(self) -> None:
+        """Raises: SettingsError where they cannot be read, or are no pair."""
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.chain, self.key, password=_no_password)
+        except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
+            why = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+            of = f"{self.chain}" + (f" with the key {self.key}" if self.key else "")
+            raise SettingsError(f"the certificate {of} cannot be used: {why}") from None
+
+
+def _no_password() -> str:
+    raise ValueError("its key is encrypted, and nobody can be asked for the password")
+
+
+def listen(host: str, port: int, *, stall_seconds: float = 60) -> socket.socket:
+    """A listening socket, so that a port that is taken is known before anything else is started. Raises: OSError.
+
+    stall_seconds: how long the system waits for a client that takes nothing, or is gone without a word (Linux).
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "linux":  # what listens hands it on to each connection
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(stall_seconds * 1000))
         found.bind((host, port))
         found.listen(_BACKLOG)
         found.setblocking(False)
@@ -32,48 +68,86 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-class _Server(uvicorn.Server):
-    """uvicorn waits for open streams before it runs the lifespan's end, so their end has to be begun by us."""
+class Server(uvicorn.Server):
+    """uvicorn with our bounds, for one site.
 
-    def __init__(self, config: uvicorn.Config, site: Site, ready: Callable[[], None]) -> None:
-        super().__init__(config)
+    proxies: addresses or networks whose `X-Forwarded-For` and `-Proto` are believed. ready: called once it listens.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        *,
+        proxies: Sequence[str] = (),
+        certificate: Certificate | None = None,
+        ready: Callable[[], None] = lambda: None,
+    ) -> None:
+        limits = site.limits
+        super().__init__(
+            uvicorn.Config(
+                site,
+                http=bounded(limits),
+                ws="none",
+                loop="auto",
+                lifespan="on",
+                log_config=None,
+                log_level=logging.ERROR,  # what strangers send is no news
+                access_log=False,  # an address may hold a question
+                server_header=False,
+                proxy_headers=bool(proxies),
+                forwarded_allow_ips=list(proxies),
+                limit_concurrency=limits.connections,
+                timeout_graceful_shutdown=int(limits.shutdown_seconds),
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+                ssl_certfile=certificate.chain if certificate else None,
+                ssl_keyfile=certificate.key if certificate else None,
+            )
+        )
         self._site = site
         self._ready = ready
-        self._ending: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._site.start()  # here, where what fails is raised, and not only told to a log
         await super().startup(sockets)
-        if self.started:
+        if self.started and not self.should_exit:
             self._ready()
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        super().handle_exit(sig, frame)
-        if self._ending is None and self._site.started:
-            loop = asyncio.get_event_loop()
-            self._ending = loop.create_task(self._site.exchanges.close())
+    def end(self) -> None:
+        """End what runs, and the server: as SIGTERM does."""
+        self._site.begin_end()
+        self.should_exit = True
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
+        """The site hears the signal, too, and ends what runs; uvicorn waits for open streams by itself.
+
+        Not uvicorn's own: that raises the signal once more at the end, and a server told to end has not failed.
+        """
+        if self.should_exit:  # the second: now. What is open is booked by the next start, as after kill -9.
+            os._exit(128 + sig)
+        self.should_exit = True
 
 
 def serve(
-    site: Site, listening: Sequence[socket.socket], *, proxies: Sequence[str] = (), ready: Callable[[], None]
+    site: Site,
+    listening: socket.socket,
+    *,
+    proxies: Sequence[str] = (),
+    certificate: Certificate | None = None,
+    ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; then running exchanges end as `interrupted`, are booked, and the server stops.
 
-    proxies: addresses whose `X-Forwarded-For` and `-Proto` are believed. ready: called once it listens.
+    A second signal ends the process at once. Raises: what `Site.start` raises.
     """
-    config = uvicorn.Config(
-        site,
-        http="httptools",
-        loop="auto",
-        lifespan="on",
-        log_config=None,
-        access_log=False,  # an address may hold a question
-        server_header=False,
-        proxy_headers=bool(proxies),
-        forwarded_allow_ips=list(proxies),
-        timeout_graceful_shutdown=int(site.limits.shutdown_seconds) + 1,
-        timeout_keep_alive=30,
-        h11_max_incomplete_event_size=64_000,
-    )
-    server = _Server(config, site, ready)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    server.run(sockets=list(listening))
+    _raise_open_files(site.limits.connections)
+    Server(site, proxies=proxies, certificate=certificate, ready=ready).run(sockets=[listening])
+
+
+def _raise_open_files(connections: int) -> None:
+    """Many systems allow 1,024 open files until asked for more, and each connection is one, and its model's another."""
+    wanted = 2 * connections + _SPARE_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with contextlib.suppress(OSError, ValueError):  # macOS has another bound beside the one it tells
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
