@@ -188,6 +188,11 @@ class Assistant:
             raise RuntimeError("the assistant is not open: use it inside `async with chat:`")
         return self._running.exchanges
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What its model's answers are marked with (`demo_model`, `recorded`, …); empty while it is not open."""
+        return self._running.marks if self._running is not None else ()
+
     def price(self, usage: Usage) -> tuple[float, str] | None:
         """What this usage of its model costs, and the currency; None where no price is known, or it is not open."""
         model = self._running.model if self._running is not None else None
