@@ -55,6 +55,9 @@ class Limits:
     answer_events: int = _count(100_000, "events", "one answer")
     live_bytes: int = _count(256 << 20, "bytes", "answers held in memory by all running exchanges; full: 503")
     exchanges_running: int = _count(1_000, "exchanges", "under way in one process; full: 503")
+    readers_per_exchange: int = _count(
+        16, "readers", "of one answer at a time: tabs, and connections not yet seen dead"
+    )
     exchanges_per_visitor: int = _count(4, "exchanges", "under way for one visitor")
     resume_seconds: float = _limit(15, "s", "how long an exchange runs on without its reader (resume_window)")
     replay_seconds: float = _limit(600, "s", "how long an ended exchange can be read again from memory")

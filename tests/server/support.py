@@ -18,6 +18,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractCookieJar
+from starlette.types import ASGIApp
 
 from motamot.assistant import Assistant
 from motamot.limits import Limits
@@ -88,6 +89,7 @@ async def serving(
     limits: Limits = Limits(),
     proxies: Sequence[str] = (),
     cookies: bool = True,
+    around: Callable[[ASGIApp], ASGIApp] | None = None,
     **assistant: Any,
 ) -> AsyncIterator[Served]:
     """A site on a free port of 127.0.0.1, with uvicorn as `motamot serve` runs it, and a scripted model behind.
@@ -95,6 +97,7 @@ async def serving(
     assistants: made from the model's URL, where it is not to be the one named `default`, which takes `**assistant`.
     options:    of `Options`, over hosts as for a loopback binding and the keys above.
     cookies:    whether the client keeps them, as a browser does.
+    around:     middleware.
     """
     async with ScriptedModel(scripts) as model:
         own: list[HttpModel] = []
@@ -106,7 +109,7 @@ async def serving(
         hosts = frozenset(("localhost", "127.0.0.1", "[::1]"))
         chosen = Options(**{"hosts": hosts, **KEYS, **(options or {})})
         site = Site(chats, store=folder / "books.sqlite3", options=chosen, limits=limits)
-        async with running(site, proxies=proxies) as (server, url):
+        async with running(site, proxies=proxies, around=around) as (server, url):
             # unsafe: 127.0.0.1 is no name
             jar: AbstractCookieJar = aiohttp.CookieJar(unsafe=True) if cookies else aiohttp.DummyCookieJar()
             async with aiohttp.ClientSession(cookie_jar=jar) as client:
@@ -116,11 +119,15 @@ async def serving(
 
 
 @asynccontextmanager
-async def running(site: Site, *, proxies: Sequence[str] = ()) -> AsyncIterator[tuple[Server, str]]:
+async def running(
+    site: Site, *, proxies: Sequence[str] = (), around: Callable[[ASGIApp], ASGIApp] | None = None
+) -> AsyncIterator[tuple[Server, str]]:
     """A site, served in this loop."""
     listening = listen("127.0.0.1", 0)
     ready = asyncio.Event()
     server = Server(site, proxies=proxies, ready=ready.set)
+    if around is not None:
+        server.config.app = around(site)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     task = asyncio.create_task(server.serve(sockets=[listening]))
     waiting = asyncio.create_task(ready.wait())

@@ -25,7 +25,7 @@ from motamot.answer import (
     TurnEnded,
     Usage,
 )
-from motamot.errors import MotamotError
+from motamot.errors import LimitExceeded, MotamotError
 from motamot.exchange.log import Batch, Log
 from motamot.exchange.states import MOVES, Move, State
 from motamot.limits import Limits
@@ -345,7 +345,15 @@ class Exchange:
         """Read the answer from behind event `after`. Close the follower when done: that is how leaving is noticed.
 
         resumable: the reader says that it can come back; believed where the exchange has a key to come back with.
+        Raises:    LimitExceeded (`readers_per_exchange`).
         """
+        if self._followers >= self.limits.readers_per_exchange:
+            raise LimitExceeded(
+                "this answer is being read too often already; close one of its pages",
+                limit="readers_per_exchange",
+                maximum=self.limits.readers_per_exchange,
+                unit="readers",
+            )
         self._followers += 1
         if resumable and self.begun.key is not None:
             self.resumable = True
@@ -411,7 +419,7 @@ class Follower:
 
         Asking for more says that what was given before has been sent.
         """
-        if self._given:
+        if self._given and not self._closed:  # of what was given to one that then left, nobody knows
             self.delivered(self._given)
         log = self.exchange.log
         while not self._closed:
@@ -427,6 +435,11 @@ class Follower:
             await log.changed()
         self.over = True
         return []
+
+    @property
+    def closed(self) -> bool:
+        """The reader is gone."""
+        return self._closed
 
     def nudge(self) -> None:
         """Let `next` return though nothing has come: its caller wants to write a heartbeat."""

@@ -147,9 +147,7 @@ class Exchanges:
         if existing is not None:
             self._uncount(exchange)
             return self._by_id.get(existing.id) or self._replayed(existing)
-        self._by_id[begun.id] = exchange
-        if begun.key is not None:
-            self._by_key[begun.visitor, begun.key] = exchange
+        self._keep(exchange)
         exchange.at_end(partial(self._has_ended, exchange))
         stopped, seen = self._remembered_stop(begun)
         exchange.start(answer)
@@ -237,9 +235,13 @@ class Exchanges:
         if (visitor, name) in self._opening:
             return await asyncio.shield(self._opening[visitor, name][1])
         row = await self.store.exchange(name) or await self.store.exchange_by_key(visitor, name)
-        if row is None or row.visitor != visitor:
+        if row is None or row.visitor != visitor or row.question is None:  # None: its conversation was deleted
             raise NotFound("there is no such exchange")
         return self._by_id.get(row.id) or self._replayed(row)
+
+    def named(self, visitor: str, key: str) -> bool:
+        """Whether this visitor's key names an exchange that is at hand, so that asking again under it only joins it."""
+        return (visitor, key) in self._by_key or (visitor, key) in self._opening
 
     async def follow(self, name: str, visitor: str, *, after: int = 0, resumable: bool = False) -> Follower:
         """Read an exchange from behind event `after`. Raises NotFound."""
@@ -287,7 +289,38 @@ class Exchanges:
         exchange.state = State.ENDED
         exchange.sent = row.sent
         exchange.settle()
+        if row.outcome is not None:
+            self._keep(exchange)  # for all who read it: each of their own would hold the text once more
+            self._ended.append(exchange)
+            self._keep_ticking()
         return exchange
+
+    def _keep(self, exchange: Exchange) -> None:
+        self._by_id[exchange.id] = exchange
+        if exchange.begun.key is not None:
+            self._by_key[exchange.begun.visitor, exchange.begun.key] = exchange
+
+    def _drop(self, exchange: Exchange) -> None:
+        del self._by_id[exchange.id]
+        if exchange.begun.key is not None:
+            self._by_key.pop((exchange.begun.visitor, exchange.begun.key), None)
+
+    # Deleting
+
+    async def delete_conversation(self, conversation: str, visitor: str) -> None:
+        """Remove a conversation's text for good, here and in the store; what runs in it is stopped.
+
+        Raises: NotFound, also for somebody else's, StoreError.
+        """
+        if not await self.store.delete_conversation(conversation, visitor):
+            raise NotFound("there is no such conversation")
+        # From here on nothing can begin in it.
+        theirs = [exchange for exchange in self._by_id.values() if exchange.begun.conversation == conversation]
+        await asyncio.gather(*(exchange.stop() for exchange in theirs))
+        for exchange in theirs:
+            if exchange.id in self._by_id:
+                self._drop(exchange)
+                self._ended.remove(exchange)
 
     # Housekeeping
 
@@ -321,9 +354,7 @@ class Exchanges:
                 kept.append(exchange)
                 continue
             self._held -= exchange.log.characters
-            del self._by_id[exchange.id]
-            if exchange.begun.key is not None:
-                self._by_key.pop((exchange.begun.visitor, exchange.begun.key), None)
+            self._drop(exchange)
         self._ended.extendleft(reversed(kept))
         stale = [key for key, (at, _) in self._stops.items() if now - at > self.limits.stop_memory_seconds]
         for key in stale:

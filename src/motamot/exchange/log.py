@@ -11,10 +11,13 @@ from collections.abc import Iterable, Sequence
 
 from motamot.answer import AnswerEvent, Text
 
-__all__ = ["Batch", "Log"]
+__all__ = ["BATCH", "Batch", "Log"]
 
 Batch = list[tuple[int, AnswerEvent]]
 """Events with their numbers, in order."""
+
+BATCH = 1_000
+"""Events given out at once: a reader that is far behind holds so many besides the log itself, and no more."""
 
 
 class Log:
@@ -52,12 +55,17 @@ class Log:
                 waiter.set_result(None)
 
     def after(self, number: int) -> Batch:
-        """The events behind event `number`, as far as they have come."""
+        """The events behind event `number`, as far as they have come, up to `BATCH` of them."""
         events = self.events
         if len(events) == number + 1:  # a follower that keeps up
             event = events[number]
             return [] if event is None else [(number + 1, event)]
-        return [(n, event) for n, event in enumerate(events[number:], number + 1) if event is not None]
+        while number < len(events):
+            run = events[number : number + BATCH]
+            if batch := [(n, event) for n, event in enumerate(run, number + 1) if event is not None]:
+                return batch
+            number += BATCH  # none of these was kept
+        return []
 
     def changed(self) -> asyncio.Future[None]:
         """Done when something was appended, the log was closed, or a reader was woken for its own reasons.
@@ -107,4 +115,6 @@ class Log:
             rebuilt[-1] = Text(text[at:])
             rebuilt.append(None)
         rebuilt[-1] = ended
-        return cls(rebuilt, closed=True)
+        log = cls(rebuilt, closed=True)
+        log.characters = len(text)
+        return log

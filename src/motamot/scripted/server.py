@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from motamot.scripted import bounds
 from motamot.scripted.dialects import Op
@@ -49,8 +49,7 @@ class Connection(asyncio.Protocol):
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         self._all_open.add(self)
         if len(self._all_open) > bounds.CONNECTIONS:
             self._refuse(503, f"more than {bounds.CONNECTIONS} connections")

@@ -44,7 +44,13 @@ _STATUS: list[tuple[type[MotamotError], int]] = [
     (ModelUnavailable, 503),
     (SettingsError, 500),
 ]
-_PER_VISITOR = {"exchanges_per_visitor", "requests_per_hour", "tokens_per_hour", "money_per_day"}
+_PER_VISITOR = {
+    "exchanges_per_visitor",
+    "readers_per_exchange",
+    "requests_per_hour",
+    "tokens_per_hour",
+    "money_per_day",
+}
 _SECONDS = 5  # to come back after, where nothing is known
 
 

@@ -16,9 +16,9 @@ from starlette.types import Receive, Scope, Send
 
 from motamot.assistant import Assistant
 from motamot.errors import MotamotError, NotFound, SettingsError
-from motamot.exchange.exchanges import Asking, Exchanges
+from motamot.exchange.exchanges import Exchanges
 from motamot.limits import Limits
-from motamot.protocols.base import Asked, Protocol
+from motamot.protocols.base import Protocol
 from motamot.server import refusals
 from motamot.server.budgets import Budgets
 from motamot.server.counts import Counts
@@ -27,7 +27,7 @@ from motamot.server.guards import cors
 from motamot.server.options import Options
 from motamot.server.refusals import Refused
 from motamot.server.streams import Heartbeats
-from motamot.server.visitors import Identify, Visitor
+from motamot.server.visitors import Identify
 from motamot.store.location import default_database
 from motamot.store.prices import PriceBook
 from motamot.store.store import Store
@@ -218,16 +218,6 @@ class Site:
         if found is None:
             raise NotFound("there is no such assistant")
         return found
-
-    def asking(self, asked: Asked, visitor: Visitor) -> Asking:
-        """What a protocol read, as a question of this visitor."""
-        return Asking(
-            message=asked.message,
-            visitor=visitor.name,
-            conversation=asked.conversation,
-            key=asked.key,
-            replaces=asked.replaces,
-        )
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]

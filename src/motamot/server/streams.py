@@ -1,28 +1,44 @@
-"""One HTTP response following one exchange: what waits goes out in one write, silence is filled with comments."""
+"""Responses that follow one exchange: what waits goes out in one write, silence is filled with comments."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from starlette.types import Message, Receive, Send
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
-from motamot.exchange.exchange import Follower
-from motamot.protocols.base import Writer
+from motamot.answer import AnswerEvent, Ended
+from motamot.exchange.exchange import Exchange, Follower
+from motamot.protocols.base import Protocol, Writer
+from motamot.server import guards
+from motamot.server.visitors import Visitor
 
-__all__ = ["Heartbeats", "leaves", "stream"]
+if TYPE_CHECKING:
+    from motamot.server.site import Site
+
+__all__ = ["Heartbeats", "Streamed", "primed", "whole"]
+
+_WRITE_BYTES = 65_536  # of one write: what a slow client has not taken yet waits in the log, which all share
 
 
 class Heartbeats:
-    """One timer for all open streams: a stream that wrote nothing for `seconds` is nudged to write a comment.
+    """One timer for all open streams: a stream that wrote nothing for `seconds` at most is nudged to write a comment.
 
     A look every third of the time costs nothing per delta: it compares event numbers.
     """
 
     def __init__(self, seconds: float) -> None:
         self._every = seconds / 3
-        self._streams: dict[Follower, tuple[int, int]] = {}  # event number at the last look, silent looks
+        self._streams: dict[Follower, tuple[int, int]] = {}  # event number at the last look, thirds of silence
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def open(self) -> int:
+        """How many streams are open."""
+        return len(self._streams)
 
     def add(self, follower: Follower) -> None:
         """Watch over a stream."""
@@ -37,7 +53,7 @@ class Heartbeats:
     def _look(self) -> None:
         self._timer = None
         for follower, (number, silent) in self._streams.items():
-            silent = silent + 1 if follower.number == number else 0
+            silent = silent + 1 if follower.number == number else 1  # some of the last third was silent
             if silent == 3:
                 follower.nudge()
                 silent = 0
@@ -46,59 +62,150 @@ class Heartbeats:
             self._timer = asyncio.get_running_loop().call_later(self._every, self._look)
 
 
-async def stream(
-    follower: Follower,
-    writer: Writer,
-    receive: Receive,
-    send: Send,
-    *,
-    headers: Mapping[str, str],
-    heartbeats: Heartbeats,
-    first: Iterable[tuple[bytes, bytes]] = (),
-) -> None:
-    """Send the head at once, then the answer as it comes. The follower is closed when the client has left.
+class Streamed(Response):
+    """A stream that follows an exchange. The follower is closed when the client has left, or the answer is over.
 
-    first: further header fields (a new visitor's cookie).
+    held: where given, the head waits for the first bytes of the answer, one heartbeat at most; for an answer that
+          fails before any, this makes the response instead, or None.
     """
-    raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-    watcher = asyncio.ensure_future(leaves(follower, receive))
-    heartbeats.add(follower)
-    write = writer.write
-    try:
-        if not await _sent(send, {"type": "http.response.start", "status": 200, "headers": [*raw, *first]}):
+
+    def __init__(
+        self,
+        site: Site,
+        request: Request,
+        follower: Follower,
+        writer: Writer,
+        protocol: Protocol,
+        visitor: Visitor,
+        *,
+        headers: Mapping[str, str] | None = None,
+        held: Callable[[Ended], Response | None] | None = None,
+    ) -> None:
+        sent = {"Content-Type": protocol.content_type, **protocol.headers, **guards.cors(request, site.origins)}
+        if request.scope.get("http_version", "1.1") < "2":  # connections are not a response's business from there on
+            sent["Connection"] = "close"
+        super().__init__(headers={**sent, **(headers or {})})
+        del self.headers["content-length"]
+        self.raw_headers.extend(visitor.cookie)
+        self._follower = follower
+        self._writer = writer
+        self._heartbeats = site.heartbeats
+        self._held = held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Follow to the end, or until the client has left."""
+        follower = self._follower
+        watcher = asyncio.ensure_future(_leaves(follower, receive))
+        self._heartbeats.add(follower)
+        try:
+            first = await self._hold(self._held) if self._held is not None else b""
+            if isinstance(first, Response):
+                await first(scope, receive, send)
+            else:
+                await self._follow(first, send)
+        finally:
+            self._heartbeats.remove(follower)
+            watcher.cancel()
+            follower.close()
+
+    async def _hold(self, held: Callable[[Ended], Response | None]) -> bytes | Response:
+        """The first bytes; or what to answer instead."""
+        while True:
+            batch = await self._follower.next()
+            if not batch:  # a heartbeat is due, or the client has left
+                return b"" if self._follower.over else self._writer.heartbeat()
+            data = b""
+            for number, event in batch:
+                if not data and isinstance(event, Ended) and (instead := held(event)) is not None:
+                    return instead
+                data += self._writer.write(number, event)
+            if data:
+                return data
+
+    async def _follow(self, data: bytes, send: Send) -> None:
+        """Send the head and the answer.
+
+        Servers raise what they like from `send` for a client that is gone: any exception means that.
+        """
+        follower, write = self._follower, self._writer.write
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            # Some servers and middlewares hold the head until the first piece of a body, though it be empty.
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+        except Exception:  # noqa: BLE001
             return
         while True:
             batch = await follower.next()
-            if len(batch) == 1:
+            if len(batch) == 1:  # the path of nearly every delta
                 data = write(*batch[0])
             elif batch:
-                data = b"".join([write(number, event) for number, event in batch])
+                sent = await self._send_run(batch, send)
+                if sent is None:
+                    return
+                data = sent
             elif follower.over:
                 break
             else:
-                data = writer.heartbeat()
-            if data and not await _sent(send, {"type": "http.response.body", "body": data, "more_body": True}):
-                return
-        await _sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
+                data = self._writer.heartbeat()
+            if data:
+                try:
+                    await send({"type": "http.response.body", "body": data, "more_body": True})
+                except Exception:  # noqa: BLE001
+                    return
+        try:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except Exception:  # noqa: BLE001
+            return
+
+    async def _send_run(self, batch: list[tuple[int, AnswerEvent]], send: Send) -> bytes | None:
+        """Send many events in writes of a bounded size. Returns what is left to send; None where the client is gone."""
+        parts: list[bytes] = []
+        size = 0
+        for number, event in batch:
+            parts.append(self._writer.write(number, event))
+            size += len(parts[-1])
+            if size < _WRITE_BYTES:
+                continue
+            try:
+                await send({"type": "http.response.body", "body": b"".join(parts), "more_body": True})
+            except Exception:  # noqa: BLE001
+                return None
+            if self._follower.closed:
+                return None
+            self._follower.delivered(number)
+            parts.clear()
+            size = 0
+        return b"".join(parts)
+
+
+def primed(writer: Writer, exchange: Exchange, after: int) -> Writer:
+    """`writer`, told of the events up to `after`: it goes on as if it had written them."""
+    for number, event in enumerate(exchange.log.events[:after], 1):
+        if event is not None:
+            writer.prime(number, event)
+    return writer
+
+
+async def whole(follower: Follower, receive: Receive) -> list[AnswerEvent]:
+    """All events of an answer, for a response that is one document; leaving before its end is leaving, here too."""
+    watcher = asyncio.ensure_future(_leaves(follower, receive))
+    got: list[AnswerEvent] = []
+    try:
+        while batch := await follower.next():
+            got += [event for _, event in batch]
     finally:
-        heartbeats.remove(follower)
         watcher.cancel()
         follower.close()
+    return got
 
 
-async def _sent(send: Send, message: Message) -> bool:
-    """Whether the message went out. Servers raise what they like for a client that is gone: any of it means that."""
-    try:
-        await send(message)
-    except Exception:  # noqa: BLE001
-        return False
-    return True
-
-
-async def leaves(follower: Follower, receive: Receive) -> None:
-    """Close the follower when the client has left."""
+async def _leaves(follower: Follower, receive: Receive) -> None:
+    """Close the follower when the client has left. What it still sends is read, as its leaving comes after it."""
     while True:
-        message: Message = await receive()
+        try:
+            message = await receive()
+        except Exception:  # noqa: BLE001 - no server tells more by it than that nobody is there
+            message = {"type": "http.disconnect"}
         if message["type"] == "http.disconnect":
             follower.close()
             return

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route
 
-from motamot.answer import AnswerEvent, Ended, Outcome
+from motamot.answer import Ended, Outcome
 from motamot.errors import InvalidRequest, NotFound
-from motamot.exchange.exchange import Exchange, Follower
-from motamot.protocols.base import Asked, Writer, parse_event_id
+from motamot.exchange.exchange import Exchange
+from motamot.protocols.base import Asked, parse_event_id
 from motamot.protocols.native import PROTOCOL, parse_stop
 from motamot.server import guards
+from motamot.server.asking import ask
 from motamot.server.site import answered
-from motamot.server.streams import leaves, stream
+from motamot.server.streams import Streamed, primed, whole
 from motamot.server.visitors import Visitor, visitor_of
 
 if TYPE_CHECKING:
     from motamot.server.site import Site
 
-__all__ = ["Streamed", "ask", "routes", "whole", "whole_status"]
+__all__ = ["routes", "whole_status"]
 
 _JSON = "application/json"
+_FRESH = {"Cache-Control": "no-store"}
 
 
-def routes(site: Site) -> list[BaseRoute]:
+def routes(site: Site) -> list[Route]:
     """What our own page and widget use."""
     return [
         Route("/api/chat", answered(chat, site), methods=["POST"]),
@@ -41,99 +41,78 @@ def routes(site: Site) -> list[BaseRoute]:
     ]
 
 
-class Streamed(Response):
-    """A response that follows an exchange."""
-
-    def __init__(self, site: Site, request: Request, follower: Follower, writer: Writer, visitor: Visitor) -> None:
-        self._site = site
-        self._follower = follower
-        self._writer = writer
-        self._first = visitor.cookie
-        self._cors = guards.cors(request, site.origins)
-        self.background = None
-
-    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {"Content-Type": PROTOCOL.content_type, **PROTOCOL.headers, "Connection": "close", **self._cors}
-        await stream(
-            self._follower,
-            self._writer,
-            receive,
-            send,
-            headers=headers,
-            heartbeats=self._site.heartbeats,
-            first=self._first,
-        )
-
-
-async def ask(site: Site, request: Request, asked: Asked) -> tuple[Exchange, Visitor]:
-    """Let a question in, and begin to answer it. Raises: every refusal there is."""
-    assistant = site.assistant(asked.assistant)
-    guards.check_origin(request, assistant.origins)
-    visitor = await visitor_of(request, site.identify)
-    with await site.budgets.admit(visitor.name, guards.client_address(request), assistant) as ticket:
-        exchange = await assistant.begin(site.asking(asked, visitor))
-        ticket.spend(exchange)
-    return exchange, visitor
-
-
 async def chat_stream(site: Site, request: Request) -> Response:
-    """POST /api/chat/stream: the answer as it comes."""
+    """POST /api/chat/stream: the answer as it comes.
+
+    Asked again under its key, an answer is joined: from its beginning, or from behind `Last-Event-ID` or `?after=`.
+    """
     asked = await _asked(site, request)
-    exchange, visitor = await ask(site, request, asked)
-    follower = exchange.follow(resumable=asked.resumable)
-    return Streamed(site, request, follower, PROTOCOL.writer(asked, exchange=exchange.id), visitor)
+    exchange, visitor = await ask(site, request, asked, site.assistant(asked.assistant))
+    return _followed(site, request, exchange, visitor, resumable=asked.resumable)
 
 
 async def chat(site: Site, request: Request) -> Response:
     """POST /api/chat: the whole answer as JSON, when it is there."""
     asked = await _asked(site, request)
     began = time.monotonic()
-    exchange, visitor = await ask(site, request, asked)
-    events = await whole(exchange.follow(resumable=asked.resumable), request.receive)
-    data = PROTOCOL.whole(events, asked, elapsed=time.monotonic() - began)
-    response = Response(data, status_code=whole_status(exchange.ended), media_type=_JSON)
-    response.headers.update({"Cache-Control": "no-store", **guards.cors(request, site.origins)})
+    exchange, visitor = await ask(site, request, asked, site.assistant(asked.assistant))
+    got = await whole(exchange.follow(resumable=asked.resumable), request.receive)
+    data = PROTOCOL.whole(got, asked, elapsed=time.monotonic() - began)
+    headers = {**_FRESH, **guards.cors(request, site.origins)}
+    response = Response(data, status_code=whole_status(exchange.ended), headers=headers, media_type=_JSON)
     response.raw_headers.extend(visitor.cookie)
     return response
 
 
 async def events(site: Site, request: Request) -> Response:
-    """GET /api/exchanges/{id}/events: follow, or go on behind `Last-Event-ID` or `?after=`; 204 when all was had."""
+    """GET /api/exchanges/{id or key}/events: follow, or go on behind `Last-Event-ID` or `?after=`.
+
+    204 when all was had. `?resumable=true` says, as in a question, that this reader can come back.
+    """
     guards.check_origin(request, site.origins)
     visitor = await visitor_of(request, site.identify)
     exchange = await site.exchanges.find(request.path_params["name"], visitor.name)
+    return _followed(site, request, exchange, visitor, resumable=request.query_params.get("resumable") == "true")
+
+
+def _followed(site: Site, request: Request, exchange: Exchange, visitor: Visitor, *, resumable: bool) -> Response:
     after = _after(request, exchange.id)
-    if exchange.ended is not None and after >= len(exchange.log.events):
-        return Response(status_code=204, headers=guards.cors(request, site.origins))
-    resumable = request.query_params.get("resumable") in ("true", "1")
+    last = len(exchange.log.events)
+    if exchange.ended is not None:
+        if after == last:
+            return Response(status_code=204, headers={**_FRESH, **guards.cors(request, site.origins)})
+        # What was had of a killed process's last moment is in no book: there is still the end to tell.
+        after = min(after, last - 1)
     follower = exchange.follow(after, resumable=resumable)
-    return Streamed(site, request, follower, PROTOCOL.writer(exchange=exchange.id), visitor)
+    writer = primed(PROTOCOL.writer(exchange=exchange.id), exchange, after)
+    return Streamed(site, request, follower, writer, PROTOCOL, visitor)
 
 
 async def stop(site: Site, request: Request) -> Response:
-    """POST /api/exchanges/{id or key}/stop: answered when the upstream is closed. Idempotent."""
+    """POST /api/exchanges/{id or key}/stop: answered when the upstream is closed. Idempotent.
+
+    202 where there is nothing of that name yet: a question that comes under it within a while is stopped at once.
+    """
     guards.check_origin(request, site.origins)
     seen = parse_stop(await guards.json_body(request, site.limits), site.limits)
     visitor = await visitor_of(request, site.identify)
     ended = await site.exchanges.stop(request.path_params["name"], visitor.name, seen=seen)
     told = {"outcome": ended.outcome if ended else None, "shown": ended.shown if ended else 0}
-    return _json(told, guards.cors(request, site.origins), status=200 if ended else 202)
+    return _json(site, request, told, status=200 if ended else 202)
 
 
 async def conversation(site: Site, request: Request) -> Response:
-    """GET, DELETE /api/conversations/{id}: the transcript, for its visitor; delete it."""
+    """GET, DELETE /api/conversations/{id}: the transcript, for its visitor; delete it, and stop what runs in it."""
     guards.check_origin(request, site.origins)
     visitor = await visitor_of(request, site.identify)
     name = request.path_params["name"]
+    if request.method == "DELETE":
+        await site.exchanges.delete_conversation(name, visitor.name)
+        return Response(status_code=204, headers={**_FRESH, **guards.cors(request, site.origins)})
     store = site.exchanges.store
     row = await store.conversation(name)
     if row is None or row.visitor != visitor.name or row.deleted_at is not None:
         raise NotFound("there is no such conversation")
-    headers = {"Cache-Control": "no-store", **guards.cors(request, site.origins)}
-    if request.method == "DELETE":
-        await store.delete_conversation(name, visitor.name)
-        return Response(status_code=204, headers=headers)
-    rows = await store.history(name, visitor.name)
     told = [
         {
             "exchange": one.id,
@@ -144,23 +123,11 @@ async def conversation(site: Site, request: Request) -> Response:
             "message": one.message,
             "asked_at": one.started_at,
             "marks": one.marks,
+            "replaces": one.replaces,
         }
-        for one in rows
+        for one in await store.history(name, visitor.name)
     ]
-    return _json({"conversation": name, "assistant": row.assistant, "exchanges": told}, headers)
-
-
-async def whole(follower: Follower, receive: Receive) -> list[AnswerEvent]:
-    """All events of an answer; leaving before its end is leaving, here too."""
-    watcher = asyncio.ensure_future(leaves(follower, receive))
-    got: list[AnswerEvent] = []
-    try:
-        while batch := await follower.next():
-            got += [event for _, event in batch]
-    finally:
-        watcher.cancel()
-        follower.close()
-    return got
+    return _json(site, request, {"conversation": name, "assistant": row.assistant, "exchanges": told})
 
 
 def whole_status(ended: Ended | None) -> int:
@@ -188,5 +155,6 @@ def _after(request: Request, exchange: str) -> int:
     return last[1] if last is not None and last[0] == exchange else 0
 
 
-def _json(told: object, headers: dict[str, str], status: int = 200) -> Response:
+def _json(site: Site, request: Request, told: object, status: int = 200) -> Response:
+    headers = {**_FRESH, **guards.cors(request, site.origins)}
     return Response(msgspec.json.encode(told), status_code=status, headers=headers, media_type=_JSON)

@@ -1,0 +1,82 @@
+"""A question on its way in, whatever protocol it came by: who asks, what they may spend, what they bring."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+
+from motamot.assistant import Assistant
+from motamot.exchange.exchange import Exchange, Wishes
+from motamot.exchange.exchanges import Asking
+from motamot.model.turn import Message, ToolCall, ToolSpec
+from motamot.protocols.base import Asked, PastCall, PastMessage
+from motamot.server import guards
+from motamot.server.visitors import Visitor, visitor_of
+
+if TYPE_CHECKING:
+    from motamot.server.site import Site
+
+__all__ = ["ask", "wishes"]
+
+
+async def ask(
+    site: Site, request: Request, asked: Asked, assistant: Assistant, visitor: Visitor | None = None
+) -> tuple[Exchange, Visitor]:
+    """Let a question in, and begin to answer it, or join the exchange that its key names.
+
+    visitor: where it is known already.
+    Raises:  every refusal there is.
+    """
+    guards.check_origin(request, assistant.origins)
+    visitor = visitor or await visitor_of(request, site.identify)
+    asking = Asking(
+        message=asked.message,
+        visitor=visitor.name,
+        conversation=asked.conversation,
+        key=asked.key,
+        replaces=asked.replaces,
+    )
+    if asked.key is not None and site.exchanges.named(visitor.name, asked.key):
+        return await assistant.begin(asking), visitor  # joins it: nothing is spent by that
+    with await site.budgets.admit(visitor.name, guards.client_address(request), assistant) as ticket:
+        exchange = await assistant.begin(asking, wishes=wishes(asked))
+        ticket.spend(exchange)
+    return exchange, visitor
+
+
+def wishes(asked: Asked) -> Wishes:
+    """What the client brings with its question, in the exchange's words."""
+    options = dict(asked.options)
+    choice = options.pop("tool_choice", asked.tool_choice)
+    return Wishes(
+        past=None if asked.history is None else tuple(map(_message, asked.history)),
+        followed=tuple(map(_message, asked.followed)),
+        system=asked.system,
+        tools=tuple(
+            ToolSpec(name=tool.name, description=tool.description, parameters=tool.parameters) for tool in asked.tools
+        ),
+        tool_choice=choice,
+        max_tokens=asked.max_tokens,
+        options=options,
+    )
+
+
+def _message(past: PastMessage) -> Message:
+    calls = tuple(map(_call, past.calls))
+    return Message(role=past.role, content=past.content, tool_calls=calls, tool_call_id=past.call_id)
+
+
+def _call(call: PastCall) -> ToolCall:
+    """A call the caller has run: it goes to the model as it was written, whatever it holds."""
+    try:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        arguments = None
+    return ToolCall(
+        id=call.id,
+        name=call.name,
+        raw=call.arguments,
+        arguments=arguments if isinstance(arguments, dict) else None,
+    )

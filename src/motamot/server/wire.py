@@ -1,0 +1,50 @@
+"""uvicorn's reading of HTTP/1.1, except that a client which leaves is noticed whatever it sent before.
+
+uvicorn tells only the request it read last that the client has gone, and stops reading while a second request waits
+behind an answer: an answer that is being streamed would run on to its end for nobody, paid for by the owner.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+__all__ = ["Http"]
+
+_AHEAD = 8  # requests that may wait behind one being answered
+
+
+class Http(HttpToolsProtocol):
+    """One connection, of a server that takes no WebSockets."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._cycles: list[RequestResponseCycle] = []  # not answered in full, oldest first
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._cycles = [cycle for cycle in self._cycles if not cycle.response_complete]
+        self._cycles.append(self.cycle)
+        if self.pipeline:
+            self._go_on_reading()
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        if self.pipeline:
+            self._go_on_reading()
+
+    def _go_on_reading(self) -> None:
+        """The end of the connection is found by reading only; who sends much ahead meanwhile is cut off."""
+        if len(self.pipeline) > _AHEAD or len(self.cycle.body) > HIGH_WATER_LIMIT:
+            self.transport.abort()
+        else:
+            self.flow.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for cycle in self._cycles:
+            if not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
+        super().connection_lost(exc)
