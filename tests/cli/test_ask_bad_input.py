@@ -274,11 +274,7 @@ def test_a_fault_of_our_own_is_a_sentence_and_a_traceback_only_where_it_is_wante
 
 
 def test_errors_that_programs_read_are_json(place: Place) -> None:
-    (place.folder / "motamot.toml").write_text("x = 1\n")
+    (place.folder / "motamot.toml").write_text("stor = 1\n")
     done = place.run("ask", "A?", "--json")
-    assert json.loads(done.out) == {
-        "error": {
-            "code": "settings",
-            "message": "motamot.toml, line 1: x is not a setting; there are: assistants, store",
-        }
-    }
+    said = "motamot.toml, line 1: stor is not a setting; did you mean store?"
+    assert json.loads(done.out) == {"error": {"code": "settings", "message": said}}

@@ -190,6 +190,7 @@ def test_a_terminal_that_goes_away_stops_the_model(place: Place) -> None:
     assert exchange.outcome == "interrupted"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
 def test_a_full_disk_behind_stdout_is_said_and_stops_the_model(place: Place) -> None:
     script = [{"say": "What came."}, {"gate": "more"}, {"say": " What never comes."}]
     with scripted_model([script]) as server, Path("/dev/full").open("wb") as full:
