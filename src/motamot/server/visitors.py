@@ -25,7 +25,10 @@ Identify = Callable[[Request], Awaitable[str | None]]
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """name: what the store knows; cookie: a header field for a visitor that is new, else empty."""
+    """name: what the store knows: the host's own name for its user, else the hash of a secret.
+
+    cookie: a header field for a visitor that is new, else empty.
+    """
 
     name: str
     cookie: tuple[tuple[bytes, bytes], ...] = ()
@@ -40,7 +43,7 @@ async def visitor_of(request: Request, identify: Identify | None = None) -> Visi
         user = await identify(request)
         if not user:
             raise Refused("sign in first", status=401, code="unauthorized")
-        return Visitor(_hash("user:" + user))
+        return Visitor(user)  # tools and answers of the host's own look up what is theirs by it
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         if not _SECRET.fullmatch(token.strip()):
