@@ -687,6 +687,75 @@ def test_your_own_answer_may_hand_over_to_the_model_which_is_booked_once(tmp_pat
     run(scenario())
 
 
+def test_a_completion_of_your_own_is_booked_before_it_is_spent_and_once_however_it_ends(tmp_path: Path) -> None:
+    reported = Usage(prompt_tokens=9, completion_tokens=3, source=Source.REPORTED)
+    open_rows: list[CompletionRow] = []
+
+    async def scenario() -> None:
+        async with world(tmp_path, [[{"say": "From the model."}]]) as w:
+            loop = w.answer
+
+            async def own(question: Question) -> AsyncIterator[AnswerEvent]:
+                async with question.completion("small", prompt="Which?") as completion:
+                    open_rows.extend(await w.store.completions(exchange=question.exchange, open_only=True))
+                    completion.add("skill")
+                    yield completion.done(usage=reported)
+                async with question.completion("small", prompt="twenty bytes of text") as completion:
+                    completion.add("text")
+                    yield Text("text")
+                async for event in question.model_answer():
+                    yield event
+                async with question.completion("small") as completion:
+                    yield completion.done("length", usage=reported)
+                    with pytest.raises(RuntimeError):
+                        completion.done()
+
+            w.answer = OwnAnswer(generator=own, price=lambda *_: None, model_answer=loop)  # type: ignore[arg-type]
+            exchange, events = await w.ask()
+            [opened] = open_rows
+            assert (opened.model, opened.outcome) == ("small", None)
+            first, second, third, fourth = await rows(w, exchange.id)
+            assert opened.id == first.id
+            assert [row.turn for row in (first, second, third, fourth)] == [1, 2, 3, 4]
+            assert (first.prompt_tokens, first.completion_tokens, first.source) == (9, 3, Source.REPORTED)
+            assert (second.prompt_tokens, second.completion_tokens, second.source) == (5, 1, Source.ESTIMATED)
+            assert (second.outcome, third.model, fourth.outcome) == ("complete", "scripted", "truncated")
+            assert text(events) == "textFrom the model."
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("how", ["stopped", "failed", "nonsense"])
+def test_a_completion_of_your_own_that_does_not_end_is_booked_by_an_estimate(tmp_path: Path, how: str) -> None:
+    reached = asyncio.Event()
+
+    async def own(question: Question) -> AsyncIterator[AnswerEvent]:
+        async with question.completion("small", prompt="a" * 40) as completion:
+            completion.add("b" * 20)
+            yield Text("b" * 20)
+            reached.set()
+            if how == "failed":
+                raise OSError("the framework lost its model")
+            if how == "nonsense":
+                yield "no event"  # type: ignore[misc]
+            await asyncio.sleep(20)
+
+    async def scenario() -> None:
+        async with world(tmp_path, [], answer=OwnAnswer(generator=own, price=lambda *_: None)) as w:
+            exchange = await w.begin()
+            follower = exchange.follow()
+            await reached.wait()
+            if how == "stopped":
+                await exchange.stop()
+            await exchange.wait()
+            follower.close()
+            [row] = await rows(w, exchange.id)
+            assert (row.prompt_tokens, row.completion_tokens, row.source) == (10, 5, Source.ESTIMATED)
+            assert row.outcome == ("stopped" if how == "stopped" else "failed")
+
+    run(scenario())
+
+
 def test_your_own_answer_is_closed_when_it_is_stopped(tmp_path: Path) -> None:
     closed: list[str] = []
 

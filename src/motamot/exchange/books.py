@@ -6,18 +6,18 @@ import logging
 import secrets
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from motamot.answer import Code, Outcome, Source, Usage
-from motamot.model.turn import Attempt, Turn, TurnRequest
+from motamot.model.turn import Turn, TurnRequest
 from motamot.store.records import Checkpoint, CompletionClosed, CompletionOpened
 
 if TYPE_CHECKING:
     from motamot.exchange.exchange import Exchange
 
-__all__ = ["Completion", "Price"]
+__all__ = ["Completion", "Price", "Watched"]
 
 _logger = logging.getLogger("motamot.completions")
 
@@ -31,6 +31,19 @@ _OUTCOMES = {
     "length": Outcome.TRUNCATED,
     "content_filter": Outcome.FILTERED,
 }
+
+
+class Watched(Protocol):
+    """A request under way, as the books look at it: `motamot.model.turn.Attempt`, or somebody's own."""
+
+    def snapshot(self) -> Turn:
+        """The turn as far as it has come."""
+        ...
+
+    @property
+    def first_delta_at(self) -> float | None:
+        """`time.monotonic()` of the first delta, or None."""
+        ...
 
 
 class Completion:
@@ -47,7 +60,7 @@ class Completion:
         self._prompt_tokens = 0
         self._opened_at = time.time()
         self._opened = time.monotonic()
-        self._attempt: Attempt | None = None
+        self._attempt: Watched | None = None
 
     async def open(self, request: TurnRequest) -> None:
         """Write the row; only then may the request leave. Raises StoreError: the request must not leave."""
@@ -71,7 +84,7 @@ class Completion:
             self._close(Turn(finish="not_sent"), Usage(source=Source.REPORTED), outcome, None)
             raise
 
-    def watch(self, attempt: Attempt) -> None:
+    def watch(self, attempt: Watched) -> None:
         """`attempt` is this completion's request: checkpoints look at it from here on."""
         self._attempt = attempt
         self.exchange.underway = self._checkpoint

@@ -11,7 +11,7 @@ from motamot.answer import Code, Outcome, ToolCalled, ToolReturned, TurnEnded
 from motamot.errors import UpstreamError
 from motamot.exchange.books import Completion, Price
 from motamot.exchange.exchange import Ending, Exchange
-from motamot.exchange.history import conversation, merged
+from motamot.exchange.history import conversation, merged, recent
 from motamot.exchange.tools import Tool, ToolContext, ToolResult, run_tool
 from motamot.model import retries
 from motamot.model.turn import Emit, Message, Model, ToolCall, Turn, TurnRequest
@@ -34,8 +34,11 @@ class ModelAnswer:
     extra: dict[str, Any] = field(default_factory=dict)
     fallback: Model | None = None
 
-    async def __call__(self, exchange: Exchange, emit: Emit | None = None) -> Ending:
-        """Answer `exchange`, and say how it ended. Events go into its log, or to `emit` where it is given."""
+    async def __call__(self, exchange: Exchange, emit: Emit | None = None, *, before: int = 0) -> Ending:
+        """Answer `exchange`, and say how it ended. Events go into its log, or to `emit` where it is given.
+
+        before: turns that somebody's own answer has had already.
+        """
         emit = emit or exchange.emit
         limits, wishes = exchange.limits, exchange.wishes
         messages = await opening(exchange, self.system)
@@ -47,9 +50,9 @@ class ModelAnswer:
                 tool_choice=wishes.tool_choice,
                 extra={**self.extra, **wishes.options},
             )
-            turn = await self._turn(exchange, emit, number, request, self.model)
+            turn = await self._turn(exchange, emit, before + number, request, self.model)
             if number == 1 and self.fallback is not None and turn.error is not None and not turn.started:
-                return await self._fall_back(exchange, emit, request, turn.error)
+                return await self._fall_back(exchange, emit, before + 2, request, turn.error)
             calls = turn.tool_calls if turn.finish == "tool_calls" else ()
             if not calls:
                 return _ending(turn)
@@ -62,10 +65,12 @@ class ModelAnswer:
             messages += await self._run_tools(exchange, emit, calls)
         return _budget(f"still asking for tools after {limits.max_turns} turns (max_turns)")
 
-    async def _fall_back(self, exchange: Exchange, emit: Emit, request: TurnRequest, why: UpstreamError) -> Ending:
+    async def _fall_back(
+        self, exchange: Exchange, emit: Emit, number: int, request: TurnRequest, why: UpstreamError
+    ) -> Ending:
         assert self.fallback is not None
         exchange.marks = (*exchange.marks, *self.fallback.marks)
-        ending = _ending(await self._turn(exchange, emit, 2, replace(request, tools=()), self.fallback))
+        ending = _ending(await self._turn(exchange, emit, number, replace(request, tools=()), self.fallback))
         return replace(ending, message=ending.message or why.message, detail=why.detail)
 
     async def _turn(self, exchange: Exchange, emit: Emit, number: int, request: TurnRequest, model: Model) -> Turn:
@@ -111,10 +116,12 @@ async def opening(exchange: Exchange, system: str | None = None) -> list[Message
     """The messages that open an exchange: instructions, the past that fits, the question."""
     begun, wishes = exchange.begun, exchange.wishes
     instructions = "\n\n".join(part for part in (system, wishes.system) if part) or None
-    if wishes.past is not None:
+    if (past := wishes.past) is not None:
+        if wishes.past_tokens is not None:
+            past = recent(past, tokens=wishes.past_tokens, count=exchange.store.estimate(begun.model))
         first = [Message(role="system", content=instructions)] if instructions else []
         question = Message(role="user", content=begun.question)
-        return merged([*first, *wishes.past, question, *wishes.followed])
+        return merged([*first, *past, question, *wishes.followed])
     rows = await exchange.store.history(begun.conversation, begun.visitor)
     return conversation(
         [row for row in rows if row.id != begun.id and row.id != begun.replaces],
