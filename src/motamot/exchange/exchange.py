@@ -64,12 +64,14 @@ class Wishes:
     """What a client brings to an exchange where its protocol has no other way.
 
     past:     the history as the client keeps it; None where ours counts. followed: what came after the question.
+    past_tokens: how much of that past is taken, the latest; None: all of it.
     system:   the caller's own instructions; they follow the assistant's.
     tools:    the caller's own tools: one turn is asked, its calls are returned, and nothing is run here.
     max_tokens: the caller's bound, beside ours. options: further fields of the request, checked.
     """
 
     past: tuple[Message, ...] | None = None
+    past_tokens: int | None = None
     followed: tuple[Message, ...] = ()
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from motamot.model.turn import Message
 from motamot.store.records import ExchangeRow
 
-__all__ = ["conversation", "merged"]
+__all__ = ["conversation", "merged", "recent"]
 
 
 def conversation(
@@ -39,6 +39,19 @@ def conversation(
     messages = [Message(role="system", content=system)] if system else []
     messages += [message for past in reversed(kept) for message in past]
     return merged([*messages, Message(role="user", content=question)])
+
+
+def recent(past: Sequence[Message], *, tokens: int, count: Callable[[str], int]) -> Sequence[Message]:
+    """The latest of a past that a client keeps, as much as fits, from something the user said: no message is cut.
+
+    Many models refuse an answer whose question is not there.
+    """
+    first = len(past)
+    while first and (tokens := tokens - count(past[first - 1].content)) >= 0:
+        first -= 1
+    while first < len(past) and past[first].role != "user":
+        first += 1
+    return past[first:]
 
 
 def merged(messages: Iterable[Message]) -> list[Message]:

@@ -22,12 +22,19 @@ __all__ = ["ask", "wishes"]
 
 
 async def ask(
-    site: Site, request: Request, asked: Asked, assistant: Assistant, visitor: Visitor | None = None
+    site: Site,
+    request: Request,
+    asked: Asked,
+    assistant: Assistant,
+    visitor: Visitor | None = None,
+    *,
+    past_tokens: int | None = None,
 ) -> tuple[Exchange, Visitor]:
     """Let a question in, and begin to answer it, or join the exchange that its key names.
 
-    visitor: where it is known already.
-    Raises:  every refusal there is.
+    visitor:     where it is known already.
+    past_tokens: how much is taken of a history that the client keeps; None: all of it.
+    Raises:      every refusal there is.
     """
     guards.check_origin(request, assistant.origins)
     visitor = visitor or await visitor_of(request, site.identify)
@@ -41,17 +48,18 @@ async def ask(
     if asked.key is not None and site.exchanges.named(visitor.name, asked.key):
         return await assistant.begin(asking), visitor  # joins it: nothing is spent by that
     with await site.budgets.admit(visitor.name, guards.client_address(request), assistant) as ticket:
-        exchange = await assistant.begin(asking, wishes=wishes(asked))
+        exchange = await assistant.begin(asking, wishes=wishes(asked, past_tokens))
         ticket.spend(exchange)
     return exchange, visitor
 
 
-def wishes(asked: Asked) -> Wishes:
+def wishes(asked: Asked, past_tokens: int | None = None) -> Wishes:
     """What the client brings with its question, in the exchange's words."""
     options = dict(asked.options)
     choice = options.pop("tool_choice", asked.tool_choice)
     return Wishes(
         past=None if asked.history is None else tuple(map(_message, asked.history)),
+        past_tokens=past_tokens,
         followed=tuple(map(_message, asked.followed)),
         system=asked.system,
         tools=tuple(
