@@ -517,7 +517,9 @@ def test_recorded_samples_stand_in_marked_where_the_model_cannot_be_asked(tmp_pa
             assert text(events) == "Bonjour !"
             assert isinstance(end, Ended) and (end.outcome, end.marks) == (Outcome.COMPLETE, ("recorded",))
             assert end.message
-            assert [row.model for row in await rows(w, exchange.id)] == ["scripted", fallback.name]
+            booked = await rows(w, exchange.id)
+            assert [row.model for row in booked] == ["scripted", fallback.name]
+            assert (booked[1].prompt_tokens, booked[1].completion_tokens) == (0, 0), "a sample spends nothing"
 
     run(scenario())
 

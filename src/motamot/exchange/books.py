@@ -49,13 +49,17 @@ class Watched(Protocol):
 class Completion:
     """One upstream request of an exchange, from the row opened before it leaves to the row closed."""
 
-    def __init__(self, exchange: Exchange, *, turn: int, attempt: int, model: str, price: Price) -> None:
+    def __init__(
+        self, exchange: Exchange, *, turn: int, attempt: int, model: str, price: Price, free: bool = False
+    ) -> None:
+        """free: nothing is generated and nothing is spent (recorded samples)."""
         self.exchange = exchange
         self.id = secrets.token_urlsafe(12)
         self.turn = turn
         self.number = attempt
         self.model = model
         self._price = price
+        self._free = free
         self._estimate = exchange.store.estimate(model)
         self._prompt_tokens = 0
         self._opened_at = time.time()
@@ -108,7 +112,7 @@ class Completion:
 
     def _usage(self, turn: Turn) -> Usage:
         """The provider's own figures where the turn came to its end; else our estimate of what was spent."""
-        if turn.finish == "not_sent":
+        if turn.finish == "not_sent" or self._free:
             return Usage(source=Source.REPORTED)
         ended = turn.finish not in ("incomplete", "error")
         if turn.usage is not None and turn.usage.source is Source.REPORTED and ended:

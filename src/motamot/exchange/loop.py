@@ -79,7 +79,14 @@ class ModelAnswer:
         attempts = 0
         while True:
             attempts += 1
-            completion = Completion(exchange, turn=number, attempt=attempts, model=model.name, price=self.price)
+            completion = Completion(
+                exchange,
+                turn=number,
+                attempt=attempts,
+                model=model.name,
+                price=self.price,
+                free=model.origin == "recorded",
+            )
             turn = await _complete(emit, model, completion, request)
             usage = completion.close(turn)
             delay = None
