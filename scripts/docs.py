@@ -18,6 +18,7 @@ from motamot.exchange.states import diagram
 from motamot.limits import Limits
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))  # tests/protocols writes the page that its own test checks
 DOCS = ROOT / "docs"
 NOTE = "<!-- Made by `make docs`; edit the code it comes from. -->\n\n"
 
@@ -90,8 +91,16 @@ def architecture_page() -> str:
     return f"{before}<!-- states -->\n```mermaid\n{diagram()}\n```\n<!-- /states -->{after}"
 
 
+def protocols_page() -> str:
+    """docs/protocols.md, from the protocols and what they write."""
+    from tests.protocols.make_docs import page
+
+    return page()
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits_page,
+    "protocols.md": protocols_page,
     "architecture.md": architecture_page,
     "reference/events.md": events_page,
     "reference/commands.md": commands_page,

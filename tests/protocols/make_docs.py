@@ -1,4 +1,4 @@
-"""Writes docs/protocols.md from the protocols themselves: `python -m tests.protocols.make_docs`."""
+"""The text of docs/protocols.md, from the protocols themselves; `make docs` writes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "protocols.md"
 INTRODUCTION = """\
 # The protocols
 
-<!-- Made from src/motamot/protocols by `python -m tests.protocols.make_docs`; a test keeps it true. -->
+<!-- Made by `make docs` from src/motamot/protocols; a test keeps it true. -->
 
 A protocol is one kind of client's habits: how it asks, reads, stops and resumes. What a model wrote reaches each of
 them exactly, up to what is named under *cannot carry*. Read back by our own reader, an answer is the one that was
@@ -70,7 +70,3 @@ def page() -> str:
     content_type = next(iter(PROTOCOLS.values())).content_type
     named = ", ".join(f"`{name}: {value}`" for name, value in {"Content-Type": content_type, **headers}.items())
     return "\n".join([INTRODUCTION.replace("{headers}", named), *map(section, PROTOCOLS.values())])
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -235,8 +235,9 @@ def _as_is(events: list[AnswerEvent]) -> list[AnswerEvent]:
 LOST: dict[str, Change] = {
     "json": _as_is,  # values JSON has no word for: tested by themselves
     "cuts": joined,
-    "brace": _as_is,  # this and the next two are what other clients lose, not ours
+    "brace": _as_is,  # this and the next three are what other clients lose, not ours
     "trim": _as_is,
+    "lines": _as_is,
     "separators": _as_is,
     "cr": _line_feeds,
     "started": without(Started),

@@ -6,5 +6,5 @@ from tests.protocols.make_docs import PAGE, page
 
 
 def test_the_page_of_the_protocols_is_the_one_they_make() -> None:
-    """If not: `python -m tests.protocols.make_docs`."""
+    """If not: `make docs`."""
     assert PAGE.read_text("utf-8") == page()

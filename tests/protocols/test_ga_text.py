@@ -265,6 +265,9 @@ def test_what_is_said_to_be_lost_for_ga_client_is_lost() -> None:
         chat_service(wire_of("{x} chord"))
     assert chat_service(wire_of("two lines\nhere")) == "two lines" + "e"
     assert chat_service(wire_of("a b")) == "ab"
+    assert chat_api(wire_of('a\nb\n{"c":1}\nd')) == "abd"
+    with pytest.raises(ReaderThrew):
+        chat_api(wire_of("a\n{x}\nd"))
 
 
 def test_a_stream_without_its_end_mark_was_cut() -> None:

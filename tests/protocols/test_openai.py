@@ -22,7 +22,7 @@ from motamot.answer import (
     TurnEnded,
     Usage,
 )
-from motamot.errors import Conflict, InvalidRequest, LimitExceeded, MotamotError
+from motamot.errors import Conflict, InvalidRequest, LimitExceeded, MotamotError, NotFound, StoreError
 from motamot.limits import Limits
 from motamot.protocols import Asked
 from motamot.protocols.base import OfferedTool, PastCall, PastMessage
@@ -246,7 +246,15 @@ def test_a_whole_answer_that_failed_is_an_error() -> None:
     [
         (InvalidRequest("No.", field="n"), ("invalid_request_error", "invalid_request", "n")),
         (Conflict("No."), ("invalid_request_error", "conflict", None)),
+        (NotFound("No."), ("invalid_request_error", "model_not_found", None)),
+        (StoreError("No."), ("server_error", "store", None)),
         (LimitExceeded("No.", limit="exchanges_running", maximum=1), ("server_error", "limit", None)),
+        (LimitExceeded("No.", limit="body_bytes", maximum=1), ("invalid_request_error", "limit", None)),
+        (
+            LimitExceeded("No.", limit="tokens_per_hour", maximum=1),
+            ("rate_limit_error", "rate_limit_exceeded", None),
+        ),
+        (LimitExceeded("No.", limit="money_per_day", maximum=1), ("insufficient_quota", "insufficient_quota", None)),
     ],
 )
 def test_a_refusal_has_the_shape_that_openais_clients_read(error: MotamotError, told: tuple[object, ...]) -> None:

@@ -15,7 +15,6 @@ from motamot.limits import Limits
 from motamot.protocols import PROTOCOLS, Asked, Protocol
 from motamot.protocols.base import PastMessage
 from motamot.protocols.ga_text import HISTORY_TURNS, MESSAGE_CHARACTERS
-from motamot.protocols.morceaux import QUERY_BYTES
 
 NATIVE, MORCEAUX, GA_TEXT, OPENAI = (PROTOCOLS[name] for name in ("motamot", "morceaux", "ga-text", "openai"))
 IN_JSON = pytest.mark.parametrize("protocol", [NATIVE, GA_TEXT, OPENAI], ids=lambda protocol: protocol.name)
@@ -178,6 +177,8 @@ def turn(role: object = "user", content: object = "a") -> dict[str, object]:
         ([turn(), turn(content=7)], "conversationHistory[1].content", None),
         ([turn(content="x" * 2_001)], "conversationHistory[0].content", MESSAGE_CHARACTERS),
         ([turn(content="😀" * 1_001)], "conversationHistory[0].content", MESSAGE_CHARACTERS),
+        ([turn("assistant", "x" * 32_001)], "conversationHistory[0].content", LIMITS.message_bytes),
+        ([turn("assistant", "é" * 16_001)], "conversationHistory[0].content", LIMITS.message_bytes),
     ],
 )
 def test_a_ga_history_is_refused_where_the_hosts_refuse_it_and_where_it_has_a_strange_role(
@@ -185,6 +186,13 @@ def test_a_ga_history_is_refused_where_the_hosts_refuse_it_and_where_it_has_a_st
 ) -> None:
     error = refused(GA_TEXT, {"message": "a", "conversationHistory": history})
     assert (error.field, error.limit) == (place, limit)
+
+
+def test_a_long_answer_of_ours_comes_back_in_a_ga_history() -> None:
+    """Their page sends back what it was told: refused, it could ask nothing more."""
+    answer = "é" * 16_000
+    asked = GA_TEXT.parse({"message": "a", "conversationHistory": [turn(), turn("assistant", answer)]}, LIMITS)
+    assert asked.history is not None and asked.history[1].content == answer
 
 
 def test_a_ga_message_is_bounded_in_utf_16_units_as_the_hosts_count() -> None:
@@ -229,7 +237,7 @@ def test_an_odd_query_is_refused(query: Any, field: str | None) -> None:
         MORCEAUX.parse(query, LIMITS)
     assert caught.value.field == field
     if query == b"message=" + quote("é" * 1_001).encode():
-        assert caught.value.limit == QUERY_BYTES
+        assert caught.value.limit == LIMITS.opening_bytes
 
 
 FIELDS = ("message", "messages", "role", "content", "conversationHistory", "tools", "function", "name", "key", "n", "x")

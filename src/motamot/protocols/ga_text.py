@@ -34,6 +34,7 @@ from motamot.protocols.base import (
     Protocol,
     Reader,
     Writer,
+    bounded,
     failure,
     failure_read,
     failure_words,
@@ -54,7 +55,11 @@ __all__ = [
 ]
 
 MESSAGE_CHARACTERS = 2_000
-"""The longest message, and the longest turn of a history, as Guitar Alchemist's hosts take it: UTF-16 units."""
+"""The longest message, and the longest user's turn of a history, as Guitar Alchemist's hosts take it: UTF-16 units.
+
+Those hosts take no longer turn of an assistant either: a client that sends back a longer answer, as their page does,
+is refused from then on. Here it is taken up to `message_bytes`.
+"""
 HISTORY_TURNS = 50
 """The longest history those hosts take."""
 HELD_CHARACTERS = 1_024
@@ -179,6 +184,11 @@ class GaText(Protocol):
         Loss("cuts", "Where the model's pieces began and ended: the last character of one may come with the next."),
         Loss("brace", "For ga-client, an answer or a turn that begins with `{`: it takes the piece for JSON."),
         Loss("trim", "For ga-client, white space at the ends of a piece, and the lines after a piece's first."),
+        Loss(
+            "lines",
+            "For ga-client's `chatApi`, line breaks, and a line of an answer that begins with `{`: it takes the line "
+            "for JSON, and drops it or throws.",
+        ),
         Loss("separators", "For readers that cut lines at them, U+2028, U+2029, U+0085 and control characters."),
         Loss("started", "The exchange, the conversation, the assistant and the model."),
         Loss("routing_late", "An agent named after the first text, or as `direct`, 0, `none`, which means no routing."),
@@ -197,7 +207,7 @@ class GaText(Protocol):
         message = text_field(asked, "message", limits.message_bytes)
         _short(message, "message")
         flag_field(asked, "useSemanticSearch")  # taken for compatibility; there is nothing here to search
-        return Asked(message=message, history=_history(asked.get("conversationHistory")))
+        return Asked(message=message, history=_history(asked.get("conversationHistory"), limits))
 
     def writer(self, asked: Asked | None = None, *, exchange: str | None = None, now: int = 0) -> GaTextWriter:
         return GaTextWriter()
@@ -285,7 +295,7 @@ def _utf8(text: str) -> bytes:
         return encodable(text).encode()
 
 
-def _history(turns: Any) -> tuple[PastMessage, ...]:
+def _history(turns: Any, limits: Limits) -> tuple[PastMessage, ...]:
     if turns is None:
         return ()
     name = "conversationHistory"
@@ -293,10 +303,10 @@ def _history(turns: Any) -> tuple[PastMessage, ...]:
         raise InvalidRequest(f"The field `{name}` must be a list, not {kind(turns)}.", field=name)
     if len(turns) > HISTORY_TURNS:
         raise InvalidRequest(f"The history has more than {HISTORY_TURNS} turns.", field=name, limit=HISTORY_TURNS)
-    return tuple(_turn(turn, f"{name}[{place}]") for place, turn in enumerate(turns))
+    return tuple(_turn(turn, f"{name}[{place}]", limits) for place, turn in enumerate(turns))
 
 
-def _turn(turn: Any, where: str) -> PastMessage:
+def _turn(turn: Any, where: str, limits: Limits) -> PastMessage:
     if not isinstance(turn, dict):
         raise InvalidRequest(f"A turn must be an object, not {kind(turn)}.", field=where)
     role, content = turn.get("role"), turn.get("content")
@@ -304,7 +314,10 @@ def _turn(turn: Any, where: str) -> PastMessage:
         raise InvalidRequest("A turn's role must be `user` or `assistant`.", field=f"{where}.role")
     if not isinstance(content, str):
         raise InvalidRequest(f"A turn's content must be a string, not {kind(content)}.", field=f"{where}.content")
-    _short(content, f"{where}.content")
+    if role == "user":
+        _short(content, f"{where}.content")
+    else:
+        bounded(content, f"{where}.content", limits.message_bytes)
     return PastMessage(role=role, content=content)
 
 

@@ -44,10 +44,7 @@ from motamot.protocols.base import (
 )
 from motamot.sse import Event
 
-__all__ = ["PROTOCOL", "QUERY_BYTES", "Morceaux", "MorceauxReader", "MorceauxWriter"]
-
-QUERY_BYTES = 2_000
-"""The longest question a query may hold: it stands in a URL, which proxies and browsers cut beyond that."""
+__all__ = ["PROTOCOL", "Morceaux", "MorceauxReader", "MorceauxWriter"]
 
 _FIELDS = ("message", "conversation", "assistant")
 _FIN: Mapping[Outcome, bytes] = {Outcome.COMPLETE: b"fin", Outcome.TRUNCATED: b"coupe", Outcome.FILTERED: b"filtre"}
@@ -153,7 +150,7 @@ class Morceaux(Protocol):
     def parse(self, body: bytes | Mapping[str, Any], limits: Limits) -> Asked:
         """What the query asks. `message` is "" where the query has none: the assistant's opening question is meant."""
         asked = request_object(body if isinstance(body, Mapping) else _query(body), limits)
-        most = min(QUERY_BYTES, limits.message_bytes)
+        most = min(limits.opening_bytes, limits.message_bytes)
         message = text_field(asked, "message", most) if "message" in asked else ""
         return Asked(
             message=message,

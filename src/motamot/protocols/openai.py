@@ -29,7 +29,16 @@ from motamot.answer import (
     ToolCalled,
     Usage,
 )
-from motamot.errors import Conflict, InvalidRequest, MotamotError, NotFound
+from motamot.errors import (
+    InvalidRequest,
+    LimitExceeded,
+    ModelUnavailable,
+    MotamotError,
+    NotFound,
+    SettingsError,
+    StoreError,
+    UpstreamError,
+)
 from motamot.limits import Limits
 from motamot.protocols._json import encodable, encode_line, loads, one_line, plain
 from motamot.protocols.base import (
@@ -336,13 +345,9 @@ class OpenAI(Protocol):
         return encode_line(answer)
 
     def refusal(self, error: MotamotError) -> bytes:
-        ours = isinstance(error, InvalidRequest | NotFound | Conflict)
-        return _error_object(
-            error.message,
-            "invalid_request_error" if ours else "server_error",
-            error.code,
-            error.field if isinstance(error, InvalidRequest) else None,
-        )
+        """In the API's own words where it has one: clients compare `type` and `code`."""
+        field = error.field if isinstance(error, InvalidRequest) else None
+        return _error_object(error.message, *_refused(error), field)
 
 
 PROTOCOL = OpenAI()
@@ -411,6 +416,22 @@ def _usage_read(told: dict[str, Any], source: Any) -> Usage | None:
 def _inner(told: dict[str, Any], outer: str, name: str) -> Any:
     details = told.get(outer)
     return details.get(name) if isinstance(details, dict) else None
+
+
+def _refused(error: MotamotError) -> tuple[str, str]:
+    """The type and the code of a refusal."""
+    match error:
+        case LimitExceeded(limit="money_per_day"):
+            return "insufficient_quota", "insufficient_quota"
+        case LimitExceeded(limit="requests_per_hour" | "tokens_per_hour" | "exchanges_per_visitor"):
+            return "rate_limit_error", "rate_limit_exceeded"
+        case LimitExceeded(limit="body_bytes"):
+            return "invalid_request_error", error.code
+        case NotFound():
+            return "invalid_request_error", "model_not_found"
+        case StoreError() | UpstreamError() | ModelUnavailable() | SettingsError() | LimitExceeded():
+            return "server_error", error.code
+    return "invalid_request_error", "invalid_api_key" if error.code == "unauthorized" else error.code
 
 
 def _error(end: Ended) -> bytes:

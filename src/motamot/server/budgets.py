@@ -143,13 +143,20 @@ class Budgets:
         self._store = store
         self._money.clear()
 
-    async def admit(self, visitor: str, address: str, assistant: Assistant) -> Ticket:
-        """Count one question. Raises: LimitExceeded where an hour's or a day's share is used up."""
+    async def admit(self, visitor: str | None, address: str | None, assistant: Assistant) -> Ticket:
+        """Count one question. Raises: LimitExceeded where an hour's or a day's share is used up.
+
+        visitor, address: None for a caller who holds a key of the operator's: only money bounds those.
+        """
         money = await self._read_money(assistant)
         # From here to the end nothing is awaited: many at once can't all see the same count.
         options = self._options
         now = self.now()
-        names = (("address:" + address, options.address_factor), (visitor, 1))
+        names = []
+        if address is not None:
+            names.append(("address:" + address, options.address_factor))
+        if visitor is not None:
+            names.append((visitor, 1))
         spent = []
         for name, factor in names:
             of = self._by_name.get(name) or _Spent()

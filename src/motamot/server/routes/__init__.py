@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp
 
 from motamot.server.router import Router
-from motamot.server.routes import native, operations
+from motamot.server.routes import flux, ga, native, operations, v1
 
 if TYPE_CHECKING:
     from motamot.server.site import Site
@@ -21,6 +21,9 @@ def router(site: Site) -> ASGIApp:
         site,
         [
             *native.routes(site),
+            *flux.routes(site),
+            *ga.routes(site),
+            *v1.routes(site),
             *operations.routes(site),
         ],
     )
