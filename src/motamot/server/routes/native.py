@@ -123,6 +123,7 @@ async def conversation(site: Site, request: Request) -> Response:
             "message": one.message,
             "asked_at": one.started_at,
             "marks": one.marks,
+            "key": one.key,
             "replaces": one.replaces,
         }
         for one in await store.history(name, visitor.name)
