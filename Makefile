@@ -4,13 +4,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: serve test check fix bench docs clean
+.PHONY: serve test system check fix bench docs clean
 
-serve: $(VENV)/ready ## ask a question in the terminal (a page follows)
-	@$(BIN)/motamot ask
+serve: $(VENV)/ready ## a page with a chat, and what answers on it
+	@$(BIN)/motamot serve
 
-test: $(VENV)/tested check ## everything: lint, types, generated files, the built wheel, all tests
+test: system $(VENV)/tested check ## everything: lint, types, generated files, the built wheel, all tests
 	$(BIN)/python -m pytest
+
+system: ## what tests need from the system (browser, nginx, Caddy): installed as root, else named
+	@sh scripts/system.sh
 
 check: $(VENV)/tested ## lint, format, strict types, generated files fresh
 	$(BIN)/ruff check .
