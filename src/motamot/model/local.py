@@ -34,7 +34,8 @@ _LOG_LINES = 200
 _LOG_LINE_CHARS = 500
 _REPORT_BYTES = 65_536
 _STILL_SECONDS = 5.0
-_DEATH_SECONDS = 0.5
+_DEATH_SECONDS = 0.5  # from the end of its sockets to the end of the process
+_LAST_WORDS_SECONDS = 5.0  # from its report that it failed to its end
 _GGUF_VERSIONS = (2, 3)
 _INSTALL = "pip install 'motamot[local]'"
 
@@ -190,13 +191,7 @@ class LocalModel:
 
     async def has_died(self) -> bool:
         """Whether the child is gone; its sockets close a moment before its end can be seen."""
-        if self._child is None:
-            return True
-        try:
-            await asyncio.to_thread(self._child.process.wait, _DEATH_SECONDS)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        return self._child is None or await self._child.ended(_DEATH_SECONDS)
 
     @property
     def pid(self) -> int | None:
@@ -346,8 +341,17 @@ class _Child:
         said = report.result()
         if said is not None and "address" in said:
             return said["address"]
-        await self.end()  # so that the log is complete
+        await self.ended(_LAST_WORDS_SECONDS)  # by itself: its log is written by a thread of its own
+        await self.end()
         raise self._failure(said)
+
+    async def ended(self, seconds: float) -> bool:
+        """Whether the child is gone, or goes within so many seconds."""
+        try:
+            await asyncio.to_thread(self.process.wait, seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     async def end(self) -> None:
         """Kill the child (it has nothing to save) and wait until it is gone."""
