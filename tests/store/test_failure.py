@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -100,6 +101,26 @@ def test_a_full_disk_refuses_questions_and_keeps_bookings_until_there_is_room(
     assert len(errors) == 1, "it is said once, not at every try"
 
 
+def test_a_question_too_large_for_the_disk_keeps_no_booking_waiting(tiny_disk: Path) -> None:
+    async def run() -> None:
+        store = Store.open(tiny_disk / "store.db", limits=QUICK)
+        await store.begin_with_completion(exchange("e"), completion("p", "e"))
+        (tiny_disk / "fill").write_bytes(b"x" * (2 << 20))
+        large = [asyncio.create_task(store.begin(exchange(f"f{n}", question="q" * 4_000_000))) for n in range(3)]
+        await asyncio.sleep(0.1)
+        store.close_completion(closed("p"))
+        store.end(ended("e"))
+        await asyncio.sleep(0.3)
+        assert not any(task.done() for task in large)
+        connection = sqlite3.connect(store.path)
+        assert connection.execute("SELECT outcome FROM completions").fetchall() == [("complete",)]
+        connection.close()
+        assert [type(answer) for answer in await asyncio.gather(*large, return_exceptions=True)] == [StoreError] * 3
+        await store.close()
+
+    asyncio.run(run())
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a limit on a file's size is a POSIX matter")
 def test_an_error_of_the_disk_while_writing_loses_nothing(tmp_path: Path, python: Python) -> None:
     """A limit on the size of files makes real writes fail, for every user."""
@@ -158,6 +179,7 @@ def test_another_programs_lock_refuses_questions_in_time_and_delays_bookings(tmp
                 store.checkpoint([checkpoint("e", "x" * n, boundaries=((n + 2, n),))])
                 await asyncio.sleep(0.01)
             store.close_completion(closed("p"))
+            await asyncio.sleep(1.5)  # two tries fail: what waited for the first is replaced at the second
         await recovered(store)
         assert [row.id for row in await store.completions()] == ["p"], "what was refused is not in the books"
         assert [await store.exchange(id_) for id_ in ("f", "g")] == [None, None]
@@ -323,13 +345,16 @@ def test_what_a_loop_that_is_gone_was_waiting_for_is_taken_out_again(tmp_path: P
     store = Store.open(tmp_path / "store.db")
     locker = Locker(python, store.path)
 
-    async def leave() -> None:
+    loop = asyncio.new_event_loop()
+
+    async def leave() -> asyncio.Task[object]:
         task = asyncio.create_task(store.begin(exchange("e")))
         await asyncio.sleep(0.05)
-        assert not task.done()
+        return cast("asyncio.Task[object]", task)
 
     with locker.lock():
-        asyncio.run(leave())
+        left = loop.run_until_complete(leave())
+        loop.close()
 
     async def look() -> None:
         await recovered(store)
@@ -338,6 +363,7 @@ def test_what_a_loop_that_is_gone_was_waiting_for_is_taken_out_again(tmp_path: P
         await store.close()
 
     asyncio.run(look())
+    assert not left.done(), "nobody cancelled it: its loop just ended"
 
 
 # Records that cannot be written

@@ -7,7 +7,6 @@ import gc
 import sqlite3
 import stat
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -338,7 +337,6 @@ def test_a_store_that_is_dropped_is_written_and_lets_go(tmp_path: Path) -> None:
     connection.close()
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="forking with threads is warned of there")
 def test_a_store_refuses_to_work_in_a_forked_child(tmp_path: Path, python: Python) -> None:
     code = f"""
 import asyncio, os, sys
@@ -358,4 +356,4 @@ store.close_sync()
 """
     out, err = python(code).communicate()
     assert "StoreError this store was opened before the process forked" in out
-    assert err == ""
+    assert "Traceback" not in err  # newer Pythons warn of forking itself

@@ -58,6 +58,7 @@ def test_a_killed_process_is_dead_at_once(sleeper: subprocess.Popen[str]) -> Non
     assert dead(other)
 
 
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system cannot wait without reaping")
 def test_a_killed_process_that_nobody_waited_for_is_dead_at_once(sleeper: subprocess.Popen[str]) -> None:
     other = owner_of(sleeper)
     sleeper.kill()

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from motamot.answer import Source, Usage
+from motamot.answer import By, Code, Source, Usage
 from motamot.errors import Conflict, MotamotError, NotFound, StoreError
 from motamot.store.records import Checkpoint, CompletionClosed, CompletionOpened, ExchangeBegun, ExchangeEnded
 from motamot.store.store import Store
@@ -365,8 +365,8 @@ class StoreContract:
                 events=9,
                 sent=8,
                 seen=3,
-                code="c",
-                by="visitor",
+                code=Code.TIMEOUT,
+                by=By.VISITOR,
                 message="m",
                 detail="d",
                 marks=("recorded", "test_model"),

@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 
+LATEST = 2_000  # completions looked at for what models reported: opening must be quick however long the book
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
     """What completions opened since a moment have cost so far, the open ones with what is guessed of them.
@@ -171,15 +174,16 @@ def spent_by(connection: Connection, assistant: str | None, since: float) -> Spe
 
 
 def reports(connection: Connection) -> dict[str, list[tuple[int, int]]]:
-    """By model, (tokens, bytes) of the latest completions that the provider reported and whose size is known."""
+    """By model, (tokens, bytes) of those of the latest completions that were reported and whose size is known."""
     c = completions.c
+    latest = select(func.max(c.number) - LATEST).scalar_subquery()
     query = (
         select(c.model, c.completion_tokens, c.completion_bytes)
-        .where(c.source == Source.REPORTED.value, c.completion_bytes > 0, func.coalesce(c.reasoning_tokens, 0) == 0)
-        .order_by(c.number.desc())
-        .limit(500)
+        .where(c.number > latest, c.source == Source.REPORTED.value)
+        .where(c.completion_bytes > 0, func.coalesce(c.reasoning_tokens, 0) == 0)
+        .order_by(c.number)
     )
     found: dict[str, list[tuple[int, int]]] = {}
-    for model, tokens, size in reversed(connection.execute(query).all()):
+    for model, tokens, size in connection.execute(query):
         found.setdefault(model, []).append((tokens, size))
     return found
