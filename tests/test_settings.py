@@ -367,7 +367,7 @@ def test_a_key_in_the_file_is_warned_of_and_never_shown(tmp_path: Path, caplog: 
 
 def test_every_setting_is_explained() -> None:
     page = (Path(__file__).parent.parent / "docs" / "settings.md").read_text("utf-8")
-    for section in (Settings, motamot.settings.StoreSettings, AssistantSettings):
+    for section in (Settings, motamot.settings.StoreSettings, motamot.settings.ServerSettings, AssistantSettings):
         for key in section.model_fields:
             assert any(found in page for found in (f"`{key}`", f"`[{key}", f".{key}]`")), key
 

@@ -19,6 +19,7 @@ from motamot.exchange.loop import ModelAnswer
 from motamot.exchange.own import OwnAnswer, Question
 from motamot.exchange.tools import Tool, ToolContext, ToolError, tool_from
 from motamot.limits import Limits
+from motamot.model.local import LocalModel
 from motamot.model.recorded import RecordedModel
 from motamot.model.sources import Wanted, resolve
 from motamot.model.turn import Model
@@ -192,6 +193,16 @@ class Assistant:
     def marks(self) -> tuple[str, ...]:
         """What its model's answers are marked with (`demo_model`, `recorded`, …); empty while it is not open."""
         return self._running.marks if self._running is not None else ()
+
+    async def warm(self, say: Callable[[str], None] | None = None) -> None:
+        """Load an embedded model ahead of the first question; others need no such thing. say: that it still loads.
+
+        Raises: ModelUnavailable, and RuntimeError outside `async with chat`.
+        """
+        if self._running is None:
+            raise RuntimeError("the assistant is not open: use it inside `async with chat:`")
+        if isinstance(self._running.model, LocalModel):
+            await self._running.model.open(say)
 
     def price(self, usage: Usage) -> tuple[float, str] | None:
         """What this usage of its model costs, and the currency; None where no price is known, or it is not open."""

@@ -19,6 +19,7 @@ __all__ = ["application", "main"]
 
 _COMMANDS = {
     "serve": ("motamot.cli.serve", "serve", "Serve a page with a chat."),
+    "init": ("motamot.cli.init", "init", "Write a settings file, explained."),
     "ask": ("motamot.cli.ask", "ask", "Ask, and read the answer as it comes."),
     "ledger": ("motamot.cli.ledger", "ledger", "List what was asked, and what it cost."),
     "scripted-model": ("motamot.cli.scripted_model", "scripted_model", "Play a model from a script, for tests."),

@@ -21,15 +21,18 @@ __all__ = ["choose", "from_source", "settings_of", "with_key", "with_options"]
 _KEY_BYTES = 10_000
 
 
-def choose(its: AssistantSettings, *, yes: bool) -> Choice:
-    """What answers, told to the user in a line. yes: to a download. Blocks; raises as `resolve`."""
+def choose(its: AssistantSettings, *, yes: bool, of: str = "") -> Choice:
+    """What answers, told to the user in a line. yes: to a download. of: the assistant, where there are several.
+
+    Blocks; raises as `resolve`.
+    """
     from motamot.cli.words import mark_words
     from motamot.model.sources import resolve
     from motamot.settings import wanted
 
     asks = is_terminal(sys.stdin) and is_terminal(sys.stderr)
     choice = resolve(wanted(its), ask=_confirm if asks else None, say=say, proceed=yes)
-    say(choice.why)
+    say(f"{of}: {choice.why}" if of else choice.why)
     for mark in choice.labels:
         say(mark_words(mark))
     return choice
@@ -42,13 +45,20 @@ def _confirm(question: str) -> bool:
 # What is set
 
 
-def settings_of(file: Path | None, database: str | None, name: str | None) -> tuple[Settings, str, AssistantSettings]:
-    """The settings, the assistant's name and its own settings. Raises: SettingsError."""
-    from motamot.settings import chosen, load
+def settings_of(
+    file: Path | None, database: str | None, name: str | None, *, first: bool = False
+) -> tuple[Settings, str, AssistantSettings]:
+    """The settings, the assistant's name and its own settings. Raises: SettingsError.
+
+    first: where none is named, and none of several is called `default`, the first of them is meant.
+    """
+    from motamot.settings import DEFAULT_NAME, chosen, load
 
     settings = load(file)
     if database is not None:
         settings.store.database = database
+    if first and name is None and settings.assistants and DEFAULT_NAME not in settings.assistants:
+        name = next(iter(settings.assistants))
     return settings, *chosen(settings, name)
 
 

@@ -3,12 +3,14 @@
 What a command line says goes before the environment, the environment before the file, the file before the defaults.
 """
 
-from motamot.settings.building import assistant_from, chosen, database, limits, wanted
-from motamot.settings.loading import load
-from motamot.settings.schema import AssistantSettings, Settings, StoreSettings
+from motamot.settings.building import DEFAULT_NAME, assistant_from, chosen, database, limits, wanted
+from motamot.settings.loading import load, settings_file
+from motamot.settings.schema import AssistantSettings, ServerSettings, Settings, StoreSettings
 
 __all__ = [
+    "DEFAULT_NAME",
     "AssistantSettings",
+    "ServerSettings",
     "Settings",
     "StoreSettings",
     "assistant_from",
@@ -16,5 +18,6 @@ __all__ = [
     "database",
     "limits",
     "load",
+    "settings_file",
     "wanted",
 ]

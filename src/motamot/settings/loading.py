@@ -20,7 +20,7 @@ from motamot.errors import SettingsError
 from motamot.settings import places
 from motamot.settings.schema import Settings
 
-__all__ = ["FILE_NAME", "load"]
+__all__ = ["FILE_NAME", "load", "settings_file"]
 
 _logger = logging.getLogger("motamot.settings")
 
@@ -44,7 +44,7 @@ def load(file: str | Path | None = None, *, environ: Mapping[str, str] = os.envi
              as it is, anything else is JSON. `MOTAMOT_DATABASE` is the short form of the first.
     Raises:  SettingsError naming file and line, or the variable, and what was expected there, for all that is wrong.
     """
-    found = _file(file, environ)
+    found = settings_file(file, environ)
     data, where = _read(found) if found is not None else ({}, _Places())
     if found is not None:
         _resolve_paths(data, found.parent)
@@ -93,7 +93,8 @@ class _Places:
 # The file
 
 
-def _file(file: str | Path | None, environ: Mapping[str, str]) -> Path | None:
+def settings_file(file: str | Path | None, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Which file `load` reads; None: none. Raises: SettingsError for another user's, unless it is named."""
     named = file or environ.get("MOTAMOT_SETTINGS")
     if named:
         return Path(named).expanduser()
@@ -147,17 +148,24 @@ def _syntax(words: str, text: str) -> str:
     return f"{text.count(chr(10)) + 1}: not TOML: {words}"
 
 
+_PATHS = {
+    "store": ("database",),
+    "server": ("tls_cert", "tls_key", "v1_keys_file", "operator_key_file", "log"),
+}
+
+
 def _resolve_paths(data: dict[str, Any], folder: Path) -> None:
     """Paths in a file are beside it, whatever folder the command runs in."""
     assistants = data.get("assistants")
     tables = [table for table in assistants.values() if isinstance(table, dict)] if isinstance(assistants, dict) else []
-    store = data.get("store")
     paths = [(table, key) for table in tables for key in ("gguf", "ca_file")]
-    if isinstance(store, dict):
-        paths.append((store, "database"))
+    for section, keys in _PATHS.items():
+        table = data.get(section)
+        if isinstance(table, dict):
+            paths += [(table, key) for key in keys]
     for table, key in paths:
         value = table.get(key)
-        if isinstance(value, str) and value.strip() and "://" not in value and value != ":memory:":
+        if isinstance(value, str) and value.strip() and "://" not in value and value not in (":memory:", "-"):
             table[key] = str(folder / Path(value).expanduser())
 
 
@@ -289,6 +297,8 @@ def _words(kind: str, path: places.Path, problem: Any, context: dict[str, Any]) 
     if kind in ("greater_than", "greater_than_equal"):
         least = f"more than {context['gt']:g}" if kind == "greater_than" else f"{context['ge']:g} or more"
         return f" must be {least}"
+    if kind == "less_than_equal":
+        return f" must be {context['le']:g} or less"
     if kind == "literal_error":
         return f" must be {context['expected']}".replace("'", '"')
     expected = _EXPECTED.get(kind.split("_")[0])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
+import re
 import typing
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
@@ -18,7 +20,7 @@ from motamot.model.assembly import Dialect
 from motamot.model.request import check_extra, check_headers, endpoint
 from motamot.store.prices import Prices
 
-__all__ = ["AssistantSettings", "Settings", "StoreSettings"]
+__all__ = ["AssistantSettings", "ServerSettings", "Settings", "StoreSettings"]
 
 T = TypeVar("T")
 
@@ -79,6 +81,22 @@ def _is_origin(text: str) -> None:
         raise SettingsError("an origin is scheme, host and port and nothing more, as https://shop.example")
 
 
+def _is_host(text: str) -> None:
+    if text != "*" and not re.fullmatch(r"\[[0-9a-f:.]+\]|[a-z0-9_.-]+", text):
+        raise SettingsError('a host is a name in small letters without a port, as "chat.example", or "*" for any')
+
+
+def _is_network(text: str) -> None:
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError:
+        raise SettingsError("a proxy is an address or a network, as 10.0.0.1 or 10.0.0.0/8") from None
+    if network.prefixlen == 0:
+        raise SettingsError("that is everybody: whoever likes could then say what address they come from")
+
+
+Host = Annotated[str, _taken_by(_is_host)]
+Network = Annotated[str, _taken_by(_is_network)]
 Origin = Annotated[str, _taken_by(_is_origin)]
 Named = Annotated[str, _taken_by(_not_blank)]
 Address = Annotated[str, _taken_by(endpoint)]
@@ -176,10 +194,67 @@ def _contradiction(key: str, words: str) -> PydanticCustomError:
     return PydanticCustomError("contradiction", "{words}", {"key": key, "words": words})
 
 
+class ServerSettings(BaseModel):
+    """`[server]`: how `motamot serve` listens, whom it lets in, and what strangers may spend."""
+
+    model_config = _CONFIG
+
+    host: Named = Field(default="127.0.0.1", description="address to listen on; `0.0.0.0` or `::` for all of them")
+    port: int = Field(default=8000, ge=0, le=65535, description="0: any that is free")
+    hosts: list[Host] = Field(
+        default=[],
+        description="names that browsers may call it by, as `chat.example`, beside localhost; `*`: any, which lets "
+        "pages of other sites in by a name of their own",
+    )
+    proxies: list[Network] = Field(
+        default=[],
+        description="addresses of proxies in front, as `10.0.0.1`: they say who asks, and whether by https",
+    )
+    tls_cert: Named | None = Field(default=None, description="a certificate with its chain (PEM), to serve https")
+    tls_key: Named | None = Field(default=None, description="its key (PEM), where that is another file")
+    v1_keys_env: Named | None = Field(
+        default=None,
+        description="name of the environment variable with the keys of `/v1`, blanks between; else MOTAMOT_V1_KEYS",
+    )
+    v1_keys_file: Named | None = Field(default=None, description="a file with the keys of `/v1`, one a line")
+    operator_key_env: Named | None = Field(
+        default=None,
+        description="name of the environment variable with the key of `/metrics`; else MOTAMOT_OPERATOR_KEY",
+    )
+    operator_key_file: Named | None = Field(default=None, description="a file with the key of `/metrics`")
+    requests_per_hour: int = Field(default=60, gt=0, description="questions of one visitor")
+    tokens_per_hour: int = Field(default=200_000, gt=0, description="tokens of one visitor, read and written")
+    address_factor: int = Field(
+        default=5, gt=0, description="one address may have so many times as much: families and offices share one"
+    )
+    money_per_day: float | None = Field(
+        default=None,
+        gt=0,
+        description="of one assistant, in its prices' currency, from midnight UTC; without it, no bound",
+    )
+    log: Named | None = Field(
+        default=None, description="a line of JSON for each completion goes to this file, without any text; `-`: stderr"
+    )
+    limits: _LimitsTable | None = Field(
+        default=None,
+        description="docs/limits.md, for all that is not one assistant's; without it, those of the first one",
+    )
+
+    @model_validator(mode="after")
+    def _no_contradiction(self) -> ServerSettings:
+        if self.tls_key is not None and self.tls_cert is None:
+            raise _contradiction("tls_key", "it needs its certificate: tls_cert")
+        for one, other in (("v1_keys_env", "v1_keys_file"), ("operator_key_env", "operator_key_file")):
+            if getattr(self, one) is not None and getattr(self, other) is not None:
+                raise _contradiction(other, f"{one} names another source of it: leave one of the two out")
+        return self
+
+
 class Settings(BaseModel):
     """A whole settings file, with what the environment puts in its place."""
 
     model_config = _CONFIG
 
+    server: ServerSettings = Field(default_factory=ServerSettings)
     store: StoreSettings = Field(default_factory=StoreSettings)
     assistants: dict[AssistantName, AssistantSettings] = Field(default={})

@@ -1,0 +1,46 @@
+"""From settings to what a server is told."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from motamot.limits import Limits
+from motamot.server.keys import Keys
+from motamot.server.options import Options
+from motamot.settings import ServerSettings, Settings, limits
+
+__all__ = ["is_loopback", "limits_of", "options_of"]
+
+_THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only programs on this machine reach this address, which is one that is listened on."""
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+def options_of(server: ServerSettings, keys: Keys, address: str) -> Options:
+    """The operator's choices. address: what is listened on.
+
+    A browser on this machine calls a loopback address by one of three names. Elsewhere any address is a Host as good as
+    a listed name: only a name can be made to mean another machine by whoever owns it (DNS rebinding).
+    """
+    names = frozenset() if "*" in server.hosts else frozenset((*_THIS_MACHINE, *server.hosts))
+    return Options(
+        hosts=names,
+        any_address=not is_loopback(address),
+        v1_keys=keys.v1,
+        operator_key=keys.operator,
+        requests_per_hour=server.requests_per_hour,
+        tokens_per_hour=server.tokens_per_hour,
+        address_factor=server.address_factor,
+        money_per_day=server.money_per_day,
+    )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """For all that is not one assistant's: as the server's settings say, else as the first assistant's do."""
+    if settings.server.limits is not None:
+        return Limits(**settings.server.limits.model_dump(exclude_unset=True))
+    first = next(iter(settings.assistants.values()), None)
+    return limits(first) if first is not None else Limits()
