@@ -182,7 +182,7 @@ def _end_details(events: list[AnswerEvent]) -> list[AnswerEvent]:
     assert isinstance(end, Ended)
     outcome = Outcome.STOPPED if end.outcome is Outcome.ABANDONED else end.outcome
     message = failure_words(end)[1] if has_failed(end) else None
-    return [*events[:-1], Ended(outcome=outcome, code=end.code, message=message, usage=end.usage)]
+    return [*events[:-1], Ended(outcome=outcome, code=end.code, message=message, usage=end.usage, marks=end.marks)]
 
 
 def _only_complete(events: list[AnswerEvent]) -> list[AnswerEvent]:
@@ -255,6 +255,7 @@ LOST: dict[str, Change] = {
     "usage_unasked": _known_usage,
     "end": _only_complete,
     "end_details": _end_details,
+    "marks": change(Ended, marks=()),
     "code": _no_code,
     "shown": change(Ended, shown=0),
     "failed_details": _failed_details,

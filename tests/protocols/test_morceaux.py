@@ -43,6 +43,21 @@ def test_each_end_has_its_own_event(end: Ended, block: bytes) -> None:
     assert written(PROTOCOL, [STARTED, end]).endswith(b"id: Xq3.2\n" + block)
 
 
+def test_a_marked_answer_says_so_just_before_its_end_to_whoever_listens() -> None:
+    wire = written(PROTOCOL, [STARTED, Text("a"), Ended(outcome=Outcome.COMPLETE, marks=("recorded",))])
+    assert wire.endswith(b'event: marques\ndata: ["recorded"]\n\nid: Xq3.3\nevent: fin\ndata: fin\n\n')
+    [*_, end] = read(PROTOCOL.reader(), [wire])
+    assert end == Ended(outcome=Outcome.COMPLETE, marks=("recorded",))
+
+
+@pytest.mark.parametrize(
+    ("data", "marks"), [(b"recorded", ()), (b'"x"', ()), (b'{"a":1}', ()), (b'[1,"b",null]', ("b",))]
+)
+def test_marks_in_other_words_are_no_marks(data: bytes, marks: tuple[str, ...]) -> None:
+    got = read(PROTOCOL.reader(), [b"event: marques\ndata: " + data + b"\n\nevent: fin\ndata: fin\n\n"])
+    assert got == [Ended(outcome=Outcome.COMPLETE, marks=marks)]
+
+
 def test_an_interrupted_answer_is_an_error_with_a_code_of_its_own() -> None:
     wire = written(PROTOCOL, [STARTED, Ended(outcome=Outcome.INTERRUPTED)])
     assert b'event: erreur\ndata: {"code":"interrupted","message":"' in wire

@@ -209,6 +209,7 @@ def test_a_ga_message_is_bounded_in_utf_16_units_as_the_hosts_count() -> None:
         (b"message=Bonjour+%C3%A0+tous%26", Asked(message="Bonjour à tous&")),
         (b"message=%FF%ED%A0%BD", Asked(message="\ufffd\ufffd\ufffd\ufffd")),
         (b"message=a&assistant=helper&conversation=c1", Asked(message="a", assistant="helper", conversation="c1")),
+        (b"key=k-1&message=a", Asked(message="a", key="k-1")),
         ({"message": "a"}, Asked(message="a")),
     ],
 )
@@ -225,6 +226,7 @@ def test_a_query_is_a_question_or_none(query: Any, asked: Asked) -> None:
         (b"assistant=a&assistant=b", "assistant"),
         (b"assistant=", "assistant"),
         (b"message=a&conversation=%00", "conversation"),
+        (b"message=a&key=a&key=b", "key"),
         (b"message=" + quote("é" * 1_001).encode(), "message"),
         (b"&".join(b"x%d=1" % number for number in range(40)), None),
         ({"message": ["a", "b"]}, "message"),

@@ -198,7 +198,8 @@ class GaText(Protocol):
         Loss("turns", "The ends of turns."),
         Loss("usage", "Tokens."),
         Loss("end", "Whether the answer was cut, filtered or stopped: `[DONE]` is all it says."),
-        Loss("end_details", "Of the end: who stopped, what was shown, marks."),
+        Loss("end_details", "Of the end: who stopped, what was shown."),
+        Loss("marks", "Marks, as of a recorded sample."),
         Loss("code", "An error's code; interrupted is read as failed."),
     )
 

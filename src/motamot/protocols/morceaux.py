@@ -11,7 +11,9 @@
     data: fin
 
 The page appends each `morceau` as text and closes at `fin`. A browser reconnects by itself when a stream ends in any
-other way: the `id` of the empty opening piece lets the server see that, so that no second answer is generated.
+other way: the `id` of the empty opening piece lets the server see that, so that no second answer is generated. A page
+that gives a `key` of its own is safe even where the connection is lost before that piece has come. What an answer is
+marked with (`recorded`: it is a sample, no model's) stands in an event `marques` just before its end.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import msgspec
 from motamot.answer import AnswerEvent, Ended, Outcome, Started, Text
 from motamot.errors import InvalidRequest
 from motamot.limits import Limits
-from motamot.protocols._json import encode_line, loads, one_line, request_object, shown
+from motamot.protocols._json import encodable, encode_line, loads, one_line, request_object, shown
 from motamot.protocols.base import (
     READER_EVENT_BYTES,
     Asked,
@@ -46,7 +48,7 @@ from motamot.sse import Event
 
 __all__ = ["PROTOCOL", "Morceaux", "MorceauxReader", "MorceauxWriter"]
 
-_FIELDS = ("message", "conversation", "assistant")
+_FIELDS = ("message", "conversation", "assistant", "key")
 _FIN: Mapping[Outcome, bytes] = {Outcome.COMPLETE: b"fin", Outcome.TRUNCATED: b"coupe", Outcome.FILTERED: b"filtre"}
 _FIN_READ = {word.decode(): outcome for outcome, word in _FIN.items()}
 _encode = msgspec.json.Encoder().encode
@@ -68,7 +70,8 @@ class MorceauxWriter(Writer):
             return b'%b%d\ndata: {"morceau":""}\n\n' % (self._head, number)
         if isinstance(event, Ended):
             name, data = _end(event)
-            return b"%b%d\nevent: %b\ndata: %b\n\n" % (self._known(), number, name, data)
+            marks = b"event: marques\ndata: %b\n\n" % encode_line(event.marks) if event.marks else b""
+            return b"%b%b%d\nevent: %b\ndata: %b\n\n" % (marks, self._known(), number, name, data)
         return b""
 
     def prime(self, number: int, event: AnswerEvent) -> None:
@@ -82,23 +85,21 @@ class MorceauxWriter(Writer):
 
 
 class MorceauxReader(Reader):
-    """The client's end: what a page's `onmessage`, `fin`, `arret` and `erreur` handlers see, as answer events."""
+    """The client's end: what a page's `onmessage`, `marques`, `fin`, `arret` and `erreur` handlers see."""
+
+    _marks: tuple[str, ...] = ()
 
     def _take(self, event: Event) -> Iterable[AnswerEvent]:
         if event.event == "message":
             return self._piece(event)
-        if event.event == "fin":
-            return (Ended(outcome=_FIN_READ.get(event.data, Outcome.COMPLETE)),)
-        if event.event == "arret":
-            return (Ended(outcome=Outcome.STOPPED),)
-        if event.event == "erreur":
-            try:
-                told = loads(event.data)
-            except ValueError:
-                told = event.data
-            if not isinstance(told, dict):
-                told = {"message": told}
-            return (failure_read(told.get("code"), told.get("message")),)
+        if event.event == "marques":
+            self._marks = _marks(event.data)
+        elif event.event == "fin":
+            return (Ended(outcome=_FIN_READ.get(event.data, Outcome.COMPLETE), marks=self._marks),)
+        elif event.event == "arret":
+            return (Ended(outcome=Outcome.STOPPED, marks=self._marks),)
+        elif event.event == "erreur":
+            return (msgspec.structs.replace(_failure(event.data), marks=self._marks),)
         return ()
 
     def _piece(self, event: Event) -> Iterable[AnswerEvent]:
@@ -119,8 +120,11 @@ class Morceaux(Protocol):
     """The protocol of a plain `EventSource`: it can only ask with a GET, and stops by closing."""
 
     name = "morceaux"
-    request = "`GET /flux?message=…` (also `assistant`, `conversation`); without a message, the opening question"
-    stream = '`data: {"morceau":"…"}` with an `id`; opens with an `id` and an empty piece'
+    request = "`GET /flux?message=…` (also `assistant`, `conversation`, `key`); without a message, the opening question"
+    stream = (
+        '`data: {"morceau":"…"}` with an `id`; opens with an `id` and an empty piece; '
+        'before the end of a marked answer `event: marques`, `data: ["recorded"]`'
+    )
     ends: Mapping[str, str] = MappingProxyType(
         {
             Outcome.COMPLETE: "`event: fin`, `data: fin`",
@@ -144,7 +148,7 @@ class Morceaux(Protocol):
         Loss("sources", "Sources."),
         Loss("turns", "The ends of turns."),
         Loss("usage", "Tokens."),
-        Loss("end_details", "Of the end: who stopped, what was shown, marks; abandoned is read as stopped."),
+        Loss("end_details", "Of the end: who stopped, what was shown; abandoned is read as stopped."),
     )
 
     def parse(self, body: bytes | Mapping[str, Any], limits: Limits) -> Asked:
@@ -156,6 +160,7 @@ class Morceaux(Protocol):
             message=message,
             conversation=name_field(asked, "conversation", limits),
             assistant=name_field(asked, "assistant", limits),
+            key=name_field(asked, "key", limits),
         )
 
     def writer(self, asked: Asked | None = None, *, exchange: str | None = None, now: int = 0) -> MorceauxWriter:
@@ -178,6 +183,24 @@ def _end(end: Ended) -> tuple[bytes, bytes]:
         return b"erreur", encode_line({"code": code, "message": message})
     word = _FIN.get(end.outcome)
     return (b"fin", word) if word else (b"arret", b"arret")
+
+
+def _failure(data: str) -> Ended:
+    try:
+        told = loads(data)
+    except ValueError:
+        told = data
+    if not isinstance(told, dict):
+        told = {"message": told}
+    return failure_read(told.get("code"), told.get("message"))
+
+
+def _marks(data: str) -> tuple[str, ...]:
+    try:
+        told = loads(data)
+    except ValueError:
+        return ()
+    return tuple(encodable(mark) for mark in told if isinstance(mark, str)) if isinstance(told, list) else ()
 
 
 def _query(body: bytes) -> dict[str, Any]:
