@@ -101,7 +101,7 @@ class AnswerEvent(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ty
     """The base of all answer events. Encoded by msgspec, each carries its kind as `"type"`."""
 
 
-class Started(AnswerEvent, tag="started", kw_only=True):
+class Started(AnswerEvent, frozen=True, tag="started", kw_only=True):
     """The exchange was admitted; ids are random and never count as permission."""
 
     exchange: str
@@ -110,7 +110,7 @@ class Started(AnswerEvent, tag="started", kw_only=True):
     model: str = ""
 
 
-class Routed(AnswerEvent, tag="routed", kw_only=True):
+class Routed(AnswerEvent, frozen=True, tag="routed", kw_only=True):
     """Which skill or agent answers, and why. `confidence` is 0 to 1."""
 
     agent: str
@@ -119,19 +119,19 @@ class Routed(AnswerEvent, tag="routed", kw_only=True):
     trace: Any = None
 
 
-class Text(AnswerEvent, tag="text"):
+class Text(AnswerEvent, frozen=True, tag="text"):
     """A piece of the answer, as the model wrote it; always encodable as UTF-8, never empty."""
 
     text: str
 
 
-class Reasoning(AnswerEvent, tag="reasoning"):
+class Reasoning(AnswerEvent, frozen=True, tag="reasoning"):
     """A piece of the model's reasoning, kept apart from the answer."""
 
     text: str
 
 
-class ToolCalled(AnswerEvent, tag="tool_called", kw_only=True):
+class ToolCalled(AnswerEvent, frozen=True, tag="tool_called", kw_only=True):
     """A tool is about to run. `arguments` is None where the visitor may not see them."""
 
     id: str
@@ -139,7 +139,7 @@ class ToolCalled(AnswerEvent, tag="tool_called", kw_only=True):
     arguments: Any = None
 
 
-class ToolReturned(AnswerEvent, tag="tool_returned", kw_only=True):
+class ToolReturned(AnswerEvent, frozen=True, tag="tool_returned", kw_only=True):
     """A tool has run. status: `ok`, `error`, `timeout`, `invalid_arguments`, `unknown_tool` or `cancelled`."""
 
     id: str
@@ -148,7 +148,7 @@ class ToolReturned(AnswerEvent, tag="tool_returned", kw_only=True):
     result: str | None = None
 
 
-class Cited(AnswerEvent, tag="cited", kw_only=True):
+class Cited(AnswerEvent, frozen=True, tag="cited", kw_only=True):
     """A source the answer rests on."""
 
     title: str
@@ -156,7 +156,7 @@ class Cited(AnswerEvent, tag="cited", kw_only=True):
     quote: str | None = None
 
 
-class TurnEnded(AnswerEvent, tag="turn_ended", kw_only=True):
+class TurnEnded(AnswerEvent, frozen=True, tag="turn_ended", kw_only=True):
     """One completion is over. finish: `stop`, `length`, `tool_calls`, `content_filter`, `unknown`, `error`
     or `incomplete` (the stream ended with neither a reason nor an end mark)."""
 
@@ -165,7 +165,7 @@ class TurnEnded(AnswerEvent, tag="turn_ended", kw_only=True):
     usage: Usage | None = None
 
 
-class Ended(AnswerEvent, tag="ended", kw_only=True):
+class Ended(AnswerEvent, frozen=True, tag="ended", kw_only=True):
     """The end of the exchange, always last, exactly once.
 
     code, message: why it failed, in our words, for the visitor; None where it did not fail.

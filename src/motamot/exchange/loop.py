@@ -123,7 +123,8 @@ async def opening(exchange: Exchange, system: str | None = None) -> list[Message
     """The messages that open an exchange: instructions, the past that fits, the question."""
     begun, wishes = exchange.begun, exchange.wishes
     instructions = "\n\n".join(part for part in (system, wishes.system) if part) or None
-    if (past := wishes.past) is not None:
+    if wishes.past is not None:
+        past: Sequence[Message] = wishes.past
         if wishes.past_tokens is not None:
             past = recent(past, tokens=wishes.past_tokens, count=exchange.store.estimate(begun.model))
         first = [Message(role="system", content=instructions)] if instructions else []
