@@ -217,3 +217,16 @@ def test_what_the_model_does_wrong_is_the_outcome_not_an_exception() -> None:
         assert exchange.outcome is Outcome.FAILED
 
     run(scenario())
+
+
+def test_samples_stand_in_marked_where_there_is_no_model_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")  # nobody listens on the port for discarding
+
+    async def scenario() -> None:
+        async with Assistant(recorded=["A sample."]).ask("Hello") as asked:
+            async for _ in asked:
+                pass
+        assert asked.text == "A sample."
+        assert asked.ended is not None and asked.ended.marks == ("recorded",)
+
+    run(scenario())

@@ -50,7 +50,7 @@ class Assistant:
     visible:   what visitors see of tools, reasoning and routing.
     extra:     further fields of each request to the model, as `{"temperature": 0.2}`.
     prices:    what tokens cost, where the maintained table does not know this model.
-    recorded:  sample answers that stand in, marked, when the model can't be reached.
+    recorded:  sample answers that stand in, marked, when the model can't be reached, or there is none.
     opening:   the question put to the model where a page opens a stream without one (`GET /flux`).
     origins:   other sites whose pages may ask (`https://shop.example`).
 
@@ -277,7 +277,14 @@ class Assistant:
             return self._upstream
         if self._own is not None and self._upstream is None and self._model_name is None:
             return None
-        wanted = Wanted(upstream=self._upstream, model=self._model_name, api_key=self._api_key, limits=self.limits)
+        wanted = Wanted(
+            upstream=self._upstream,
+            model=self._model_name,
+            api_key=self._api_key,
+            recorded=self._recorded,
+            fallback="recorded" if self._recorded else None,
+            limits=self.limits,
+        )
         choice = resolve(wanted, ask=None, say=_logger.info, embedded=False)
         _logger.info(choice.why)
         return choice.make()
