@@ -109,13 +109,15 @@ async def serving(
         hosts = frozenset(("localhost", "127.0.0.1", "[::1]"))
         chosen = Options(**{"hosts": hosts, **KEYS, **(options or {})})
         site = Site(chats, store=folder / "books.sqlite3", options=chosen, limits=limits)
-        async with running(site, proxies=proxies, around=around) as (server, url):
-            # unsafe: 127.0.0.1 is no name
-            jar: AbstractCookieJar = aiohttp.CookieJar(unsafe=True) if cookies else aiohttp.DummyCookieJar()
-            async with aiohttp.ClientSession(cookie_jar=jar) as client:
-                yield Served(url, site, model, client, server)
-        for one in own:
-            await one.close()
+        try:
+            async with running(site, proxies=proxies, around=around) as (server, url):
+                # unsafe: 127.0.0.1 is no name
+                jar: AbstractCookieJar = aiohttp.CookieJar(unsafe=True) if cookies else aiohttp.DummyCookieJar()
+                async with aiohttp.ClientSession(cookie_jar=jar) as client:
+                    yield Served(url, site, model, client, server)
+        finally:
+            for one in own:
+                await one.close()
 
 
 @asynccontextmanager
