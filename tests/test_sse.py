@@ -10,7 +10,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -229,6 +229,50 @@ def test_the_short_cuts_change_nothing(stream: bytes, cuts: list[int]) -> None:
     assert_reads_as(reading, by_block)
 
 
+LINES = [
+    *(
+        b"data: a",
+        b"data:b",
+        b"data:  c",
+        b"data",
+        b"data:",
+        b"data: ",
+        b"event: x",
+        b"event:",
+        b"event: ",
+        b"id: 1",
+        b"id:",
+    ),
+    *(b"id: \0", b": c", b"retry: 5", b"foo"),
+]
+ENDS = [b"\n", b"\r\n", b"\r"]
+
+
+@pytest.mark.parametrize("length", [1, 1200])
+@pytest.mark.parametrize("first_end", ENDS)
+def test_every_block_of_one_or_two_lines_is_read_right_as_servers_send_it(first_end: bytes, length: int) -> None:
+    """Between two plain events: a block a piece, a block in two pieces, three blocks a piece; short and long."""
+    around = b"data: z\n\n"
+    blocks = [line + first_end + blank for line, blank in product(LINES, ENDS)]
+    blocks += [
+        line + first_end + second + end + blank for line, second, end, blank in product(LINES, LINES, ENDS, ENDS)
+    ]
+    for block in (block.replace(b"a", b"a" * length) for block in blocks):
+        reading = sse_reference.read(around + block + around)
+        for pieces in (
+            [block, around],
+            [block[:1], block[1:], around],
+            [block[:-1], block[-1:], around],
+            [block + around],
+            [block + around + b"d"],
+        ):
+            events, decoder = decoded([around, *pieces])
+            assert [tuple(event) for event in events] == reading.events, pieces
+            assert (decoder.last_event_id, decoder.retry) == (reading.last_event_id, reading.retry), pieces
+        together, _ = decoded([around, block * 3 + around])
+        assert [tuple(event) for event in together] == sse_reference.read(around + block * 3 + around).events, block
+
+
 @bounded
 @given(
     stream=st.tuples(well_made, hostile, hostile).map(b"".join),
@@ -376,9 +420,10 @@ def test_a_residue_is_false_when_nothing_was_left(stream: bytes) -> None:
 
 
 def test_a_closed_decoder_takes_no_more_bytes_and_may_be_closed_again() -> None:
-    _, decoder = decoded([b"data: a\n\ndata: b"])
-    assert decoder.close()
-    assert not decoder.close()
+    for stream in (b"data: a\n\ndata: b", b"\xef\xbb"):
+        _, decoder = decoded([stream])
+        assert decoder.close()
+        assert not decoder.close()
     with pytest.raises(ValueError, match="closed"):
         decoder.feed(b"data: a\n\n")
 
@@ -431,6 +476,9 @@ def test_the_call_that_meets_a_block_too_large_returns_the_events_before_it() ->
         b"id: " + b"x" * 30 + b"\ndata: " + b"x" * 30,
         b"data: " + b"x" * 30 + b"\nid: " + b"x" * 30,
         b"data: " + b"x" * 30 + b"\nevent: " + b"x" * 30,
+        b"event: " + b"x" * 30 + b"\nid: " + b"x" * 30,
+        b"id: " + b"x" * 30 + b"\nevent: " + b"x" * 30,
+        b"event: " + b"x" * 30 + b"\nid: \0" + b"x" * 30,
         b"data\n" * 60,  # only the LF that join them
         b"event: " + b"x" * 60,
         b"id: " + b"x" * 60,
@@ -442,8 +490,9 @@ def test_the_call_that_meets_a_block_too_large_returns_the_events_before_it() ->
     ],
     ids=repr,
 )
-def test_a_block_of_more_than_the_limit_is_refused_whatever_it_is_made_of(block: bytes) -> None:
-    for pieces in every_way(block):
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n\n", b"\ndata: x\n\n"], ids=repr)
+def test_a_block_of_more_than_the_limit_is_refused_whatever_it_is_made_of(block: bytes, end: bytes) -> None:
+    for pieces in every_way(block + end):
         decoder = Decoder(max_event_bytes=50)
         for piece in pieces:
             try:
@@ -471,6 +520,52 @@ def test_lines_that_are_not_held_do_not_count_once_they_have_ended(block: bytes)
         events, decoder = decoded(pieces, max_event_bytes=50)
         assert [event.data for event in events] == ["x" * 20]
         assert not decoder.close()
+
+
+@pytest.mark.parametrize("start", [b"data: ", b"data:", b"event: ", b"event:", b"id: ", b"id:"], ids=repr)
+@pytest.mark.parametrize("before", [b"", b"data: " + b"x" * 20 + b"\n", b"event: yyyyy\n", b"id: zzzzz\n"], ids=repr)
+def test_an_unfinished_line_is_refused_when_no_end_could_make_it_short_enough(start: bytes, before: bytes) -> None:
+    name = start.partition(b":")[0]
+    held = {b"": 0, b"data": 20, b"event": 5, b"id": 5}[before.partition(b":")[0]]
+    if before.startswith(name):  # another data line costs an LF, another type or id takes the place of the first
+        held = held + 1 if name == b"data" else 0
+    longest = before + start + b"v" * (50 - held)
+    for pieces in every_way(longest):
+        assert decoded(pieces, max_event_bytes=50)[1].close().line == longest.removeprefix(before)
+    for pieces in every_way(longest + b"v"):
+        with pytest.raises(LimitExceeded):
+            decoded(pieces, max_event_bytes=50)[1].close()
+
+
+@pytest.mark.parametrize("maximum", range(1, 8))
+@pytest.mark.parametrize("line", [b"data:x", b"data: x", b"event:x", b"event: x", b"id:x", b"id: x"])
+def test_a_field_s_name_costs_nothing(line: bytes, maximum: int) -> None:
+    for pieces in every_way(line + b"\n\ndata: x\n\n"):
+        events, _ = decoded(pieces, max_event_bytes=maximum)
+        assert events[-1].data == "x"
+
+
+def test_a_block_too_large_in_a_large_piece_does_not_take_the_events_before_it_away() -> None:
+    decoder = Decoder(max_event_bytes=1000)
+    plain = b"data: x\n\n" * 20_000
+    assert len(decoder.feed(plain + b"data: " + b"x" * 1001 + b"\n\n" + plain)) == 20_000
+    assert_finished(decoder)
+
+
+@pytest.mark.parametrize("start", [b":", b": ", b"foo", b"foo: ", b"retry: 0", b"Data: "], ids=repr)
+def test_a_line_that_is_not_held_may_be_as_long_as_the_limit_and_no_longer(start: bytes) -> None:
+    line = start.ljust(50, b"0")
+    stream = b"data: " + b"x" * 50 + b"\n" + line + b"\n\n"
+    for pieces in every_way(stream):
+        assert len(decoded(pieces, max_event_bytes=50)[0]) == 1
+    for pieces in every_way(b"data: x\n" + line + b"0\n\n"):
+        decoder = Decoder(max_event_bytes=50)
+        for piece in pieces:
+            try:
+                assert decoder.feed(piece) == []
+            except LimitExceeded:
+                continue
+        assert_finished(decoder)
 
 
 def test_an_id_of_an_earlier_event_does_not_count() -> None:
