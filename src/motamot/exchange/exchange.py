@@ -209,6 +209,7 @@ class Exchange:
                 boundaries=self.log.boundaries(since, characters),
             )
         )
+        self.log.forget(shown)  # whoever comes back sees what the transcript shows
         self.log.append(self.ended)
         self.log.close()
         self.settle()

@@ -277,12 +277,14 @@ class Exchanges:
         )
         exchange = Exchange(begun, store=self.store, limits=self.limits, marks=row.marks)
         started = Started(exchange=row.id, conversation=row.conversation, assistant=row.assistant, model=row.model)
+        outcome = Outcome(row.outcome or Outcome.INTERRUPTED)
+        stopped = outcome in (Outcome.STOPPED, Outcome.ABANDONED)
         exchange.ended = Ended(
-            outcome=Outcome(row.outcome or Outcome.INTERRUPTED),
+            outcome=outcome,
             code=Code(row.code) if row.code else None,
             message=row.message,
             by=By(row.by) if row.by else None,
-            shown=row.sent if row.seen is None else row.seen,
+            shown=(row.sent if row.seen is None else row.seen) if stopped else max(row.events - 1, 0),
             marks=row.marks,
         )
         exchange.log = Log.rebuilt(row.shown or "", row.boundaries, started, exchange.ended, row.events)

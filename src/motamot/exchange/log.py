@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from motamot.answer import AnswerEvent, Text
+from motamot.answer import AnswerEvent, Reasoning, Text
 
 __all__ = ["BATCH", "Batch", "Log"]
 
@@ -23,8 +23,8 @@ BATCH = 1_000
 class Log:
     """The events of one answer. Event number n is at index n - 1.
 
-    A log that was rebuilt from the store has None where an event was not kept: followers skip it, so that the
-    others keep their numbers.
+    None stands where an event was not kept, in a log rebuilt from the store, or is not shown, behind a stop: followers
+    skip it, so that the others keep their numbers.
     """
 
     __slots__ = ("_waiters", "characters", "closed", "events")
@@ -41,6 +41,12 @@ class Log:
         self.characters += characters
         if self._waiters:
             self.wake()
+
+    def forget(self, shown: int) -> None:
+        """Give out nothing more of what lies behind event `shown`."""
+        hidden = self.events[shown:]
+        self.events[shown:] = [None] * len(hidden)
+        self.characters -= sum([len(event.text) for event in hidden if isinstance(event, Text | Reasoning)])
 
     def close(self) -> None:
         """No event comes any more."""
