@@ -39,5 +39,5 @@ $(VENV)/ready: pyproject.toml
 	@touch $@
 
 $(VENV)/tested: pyproject.toml $(VENV)/ready
-	PYTHON=$(PYTHON) sh scripts/venv.sh $(VENV) .[local] --group test --group check --group bench
+	PYTHON=$(PYTHON) sh scripts/venv.sh $(VENV) .[local] --group test --group check --group bench --group examples
 	@touch $@
