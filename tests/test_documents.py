@@ -64,11 +64,11 @@ def test_the_first_example_of_the_readme_runs_as_it_stands(tmp_path: Path, envir
 
 
 class TestTutorial:
-    """docs/tutorial.md, step by step."""
+    """docs/tutorial/begin.md, step by step."""
 
     @pytest.fixture
     def model(self, tmp_path: Path, environment: dict[str, str]) -> Iterator[dict[str, str]]:
-        scripts, *_ = blocks("docs/tutorial.md", "yaml")
+        scripts, *_ = blocks("docs/tutorial/begin.md", "yaml")
         (tmp_path / "scripts.yaml").write_text(scripts)
         command = [sys.executable, "-m", "motamot", "scripted-model", "scripts.yaml", "--record", "record.jsonl"]
         with subprocess.Popen(
@@ -116,8 +116,8 @@ class TestTutorial:
 
     def program(self, name: str, number: int, folder: Path, environment: dict[str, str]) -> None:
         """Run a program of the tutorial, and compare its output with what the tutorial shows."""
-        code = blocks("docs/tutorial.md", "python")[number]
-        console = [text for text in blocks("docs/tutorial.md", "console") if f"python {name}.py" in text]
+        code = blocks("docs/tutorial/begin.md", "python")[number]
+        console = [text for text in blocks("docs/tutorial/begin.md", "console") if f"python {name}.py" in text]
         expected = console[0].split("\n", 1)[1]
         (folder / f"{name}.py").write_text(code)
         done = run([f"{name}.py"], environment, folder)
