@@ -1,0 +1,32 @@
+// What the page keeps in the browser. Where the browser keeps nothing (blocked, full), the page works until a reload.
+
+/** A value under a name, in `localStorage` or `sessionStorage`; names are this page's own, not its origin's. */
+export class Remembered {
+  #name;
+  #where;
+  #value = null; // in case the browser does not keep it
+
+  constructor(where, name) {
+    this.#where = where;
+    this.#name = `motamot ${new URL(".", document.baseURI).pathname} ${name}`;
+  }
+
+  /** The value as JSON can hold it, null for none; other pages may have changed it. */
+  get value() {
+    try {
+      return JSON.parse(globalThis[this.#where].getItem(this.#name)) ?? this.#value;
+    } catch {
+      return this.#value; // nothing is kept, or not what we wrote
+    }
+  }
+
+  set value(value) {
+    this.#value = null;
+    try {
+      if (value === null) globalThis[this.#where].removeItem(this.#name);
+      else globalThis[this.#where].setItem(this.#name, JSON.stringify(value));
+    } catch {
+      this.#value = value; // in this page only
+    }
+  }
+}

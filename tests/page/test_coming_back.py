@@ -1,0 +1,406 @@
+"""Coming back to an answer: after a reload, a lost network, a restarted server, and in another tab."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Route, expect
+
+from motamot.limits import Limits
+from motamot.scripted.model import ScriptedModel
+from motamot.server.run import listen
+from tests.page.network import network
+from tests.page.support import Chromium, chat, opened
+
+GATED = [{"say": ["First ", "piece."]}, {"gate": "curtain"}, {"say": [" And", " the rest."]}]
+WHOLE = "First piece. And the rest."
+
+
+def test_a_reload_in_the_middle_goes_on_with_the_answer(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [[{"say": "Before."}], GATED]) as served, opened(browser, served.url) as reader:
+            await reader.ask("One")
+            await reader.ended("complete")
+            await reader.ask("Two")
+            await reader.shows("First piece.")
+            for _ in range(3):
+                await reader.page.reload()
+                await reader.shows("First piece.")
+                assert await reader.questions() == ["One", "Two"]
+            await expect(reader.page.get_by_role("button", name="Stop")).to_be_visible()
+            served.model.release("curtain")
+            await reader.ended("complete")
+            assert await reader.answers() == ["Before.", WHOLE]
+            assert len(served.model.requests) == 2 and len(reader.asked) == 2
+
+    chromium.run(scenario)
+
+
+def test_a_reload_before_anything_has_come_asks_nothing_twice(chromium: Chromium, tmp_path: Path) -> None:
+    """The question may have arrived or not: posted again under its key, it is answered once."""
+
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [GATED]) as served, opened(browser, served.url) as reader:
+
+            async def deliver_but_answer_nothing(route: Route) -> None:
+                if len(reader.asked) > 1:
+                    await route.continue_()
+                    return
+                request = route.request
+                asyncio.ensure_future(  # noqa: RUF006 - it ends with the context
+                    reader.page.request.post(
+                        "api/chat/stream", data=request.post_data_buffer, headers={"content-type": "application/json"}
+                    )
+                )
+
+            await reader.page.route("**/api/chat/stream", deliver_but_answer_nothing)
+            await reader.ask("Hello")
+            await served.model.wait_gate("curtain")
+            await reader.page.reload()
+            await reader.shows("First piece.")
+            served.model.release("curtain")
+            await reader.ended("complete")
+            assert await reader.questions() == ["Hello"] and await reader.answers() == [WHOLE]
+            assert len(served.model.requests) == 1
+
+    chromium.run(scenario)
+
+
+def test_a_question_that_was_never_sent_waits_for_its_reader(chromium: Chromium, tmp_path: Path) -> None:
+    """A page that is opened a day later does not ask by itself."""
+
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [[{"say": "Yes."}]]) as served, opened(browser, served.url) as reader:
+            await reader.page.route("**/api/chat/stream", lambda route: None)
+            await reader.ask("Hello")
+            await reader.page.evaluate("""() => {
+                const name = Object.keys(sessionStorage).find((key) => key.includes("unsent"))
+                const kept = JSON.parse(sessionStorage.getItem(name))
+                sessionStorage.setItem(name, JSON.stringify({ ...kept, at: kept.at - 86400000 }))
+            }""")
+            await reader.page.reload()
+            await reader.ended("failed")
+            assert "This question was not sent." in await reader.mark()
+            await reader.page.unroute("**/api/chat/stream")
+            await asyncio.sleep(0.3)
+            assert len(reader.asked) == 1 and await reader.questions() == ["Hello"]
+            await reader.page.get_by_role("button", name="Try again").click()
+            await reader.shows("Yes.")
+            assert len(served.model.requests) == 1
+
+    chromium.run(scenario)
+
+
+def test_a_lost_network_loses_nothing(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with (
+            chat(tmp_path, [GATED]) as served,
+            network(served.port) as between,
+            opened(browser, between.url) as reader,
+        ):
+            await reader.ask("Hello")
+            await reader.shows("First piece.")
+            await reader.page.context.set_offline(True)
+            between.cut()
+            await expect(reader.page.get_by_text("Connection lost. Trying again…")).to_be_visible()
+            served.model.release("curtain")
+            assert await served.outcomes() == ["complete"], "the answer goes on without its reader"
+            await asyncio.sleep(2)  # by now the next try is some seconds away
+            between.mend()
+            began = asyncio.get_running_loop().time()
+            await reader.page.context.set_offline(False)
+            await reader.ended("complete")
+            assert asyncio.get_running_loop().time() - began < 1.2, "the page does not wait when the network is back"
+            assert await reader.text() == WHOLE
+            assert len(served.model.requests) == 1 and len(reader.asked) == 1
+            followed = [url for url in reader.requests if "/events?" in url]
+            assert followed and all(re.search(r"after=[1-9]", url) for url in followed), "nothing is sent twice"
+
+    chromium.run(scenario)
+
+
+def test_tries_grow_further_apart_and_come_to_an_end(chromium: Chromium, tmp_path: Path) -> None:
+    """The clock runs fast in this page: two minutes of tries in a few seconds."""
+    fast = "const wait = window.setTimeout; window.setTimeout = (call, ms) => wait(call, ms / 60)"
+
+    async def scenario(browser: Browser) -> None:
+        async with (
+            chat(tmp_path, [GATED]) as served,
+            network(served.port) as between,
+            opened(browser, between.url, before=fast) as reader,
+        ):
+            times: list[float] = []
+            reader.page.on("requestfailed", lambda _: times.append(asyncio.get_running_loop().time()))
+            await reader.ask("Hello")
+            await reader.shows("First piece.")
+            between.cut()
+            await reader.ended("failed", seconds=10)
+            assert "trying again did not help" in await reader.mark()
+            pauses = [later - earlier for earlier, later in pairwise(times)][-4:]
+            assert pauses == sorted(pauses) and len(times) < 12
+            between.mend()
+            served.model.release("curtain")
+            await served.outcomes()
+            await reader.page.get_by_role("button", name="Try again").click()
+            await reader.shows(WHOLE)
+            assert len(served.model.requests) == 1 and await reader.questions() == ["Hello"]
+
+    chromium.run(scenario)
+
+
+def test_a_connection_that_died_without_a_word_is_noticed(chromium: Chromium, tmp_path: Path) -> None:
+    """No bytes for two and a half heartbeats: the stream is dead, whatever the browser thinks."""
+
+    async def scenario(browser: Browser) -> None:
+        async with (
+            chat(tmp_path, [GATED], limits=Limits(heartbeat_seconds=0.4)) as served,
+            network(served.port) as between,
+            opened(browser, between.url) as reader,
+        ):
+            between.die_after(b"piece.")
+            await reader.ask("Hello")
+            await reader.shows("First piece.")
+            served.model.release("curtain")
+            await reader.ended("complete", seconds=8)
+            assert await reader.text() == WHOLE
+            assert len(served.model.requests) == 1 and len(reader.asked) == 1
+
+    chromium.run(scenario)
+
+
+def test_a_second_tab_sees_the_answer_and_can_stop_it(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        scripts = [[{"say": "Before."}], GATED, [{"say": "After."}]]
+        async with chat(tmp_path, scripts) as served, opened(browser, served.url) as one:
+            await one.ask("One")
+            await one.ended("complete")
+            async with opened(one.page.context, served.url) as two:
+                await two.ended("complete")
+                await one.ask("Two")
+                await two.shows("First piece.")
+                assert await two.questions() == ["One", "Two"] and not two.asked
+                await two.page.get_by_role("button", name="Stop").click()
+                for tab in (one, two):
+                    await tab.ended("stopped")
+                    assert await tab.answers() == ["Before.", "First piece."]
+                await two.ask("Three")
+                for tab in (one, two):
+                    await tab.ended("complete")
+                    assert await tab.answers() == ["Before.", "First piece.", "After."]
+                    assert await tab.questions() == ["One", "Two", "Three"]
+            assert len(served.model.requests) == 3
+
+    chromium.run(scenario)
+
+
+def test_a_tab_that_is_opened_in_the_middle_sees_the_answer_from_its_start(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [GATED]) as served, opened(browser, served.url) as one:
+            await one.ask("Hello")
+            await one.shows("First piece.")
+            async with opened(one.page.context, served.url) as two:
+                await two.shows("First piece.")
+                served.model.release("curtain")
+                for tab in (one, two):
+                    await tab.ended("complete")
+                    assert await tab.answers() == [WHOLE]
+            assert len(served.model.requests) == 1
+
+    chromium.run(scenario)
+
+
+def test_a_retry_in_one_tab_takes_the_answers_place_in_the_other(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        scripts = [[{"say": "Bro"}, {"close": "reset"}], [{"say": "Whole."}]]
+        async with chat(tmp_path, scripts) as served, opened(browser, served.url) as one:
+            await one.ask("Hello")
+            await one.ended("failed")
+            async with opened(one.page.context, served.url) as two:
+                await two.ended("failed")
+                await two.page.get_by_role("button", name="Try again").click()
+                for tab in (one, two):
+                    await tab.shows("Whole.")
+                    assert await tab.questions() == ["Hello"]
+            assert len(served.model.requests) == 2
+
+    chromium.run(scenario)
+
+
+def test_a_tab_that_slept_catches_up_when_it_is_looked_at(chromium: Chromium, tmp_path: Path) -> None:
+    """A page that was frozen heard nothing of what other tabs did."""
+    deaf = "BroadcastChannel.prototype.addEventListener = () => {}"
+
+    async def scenario(browser: Browser) -> None:
+        scripts = [[{"say": "Before."}], [{"say": "After."}]]
+        async with chat(tmp_path, scripts) as served, opened(browser, served.url, before=deaf) as one:
+            await one.ask("One")
+            await one.ended("complete")
+            async with opened(one.page.context, served.url) as two:
+                await two.ended("complete")
+                await two.ask("Two")
+                await two.shows("After.")
+            assert await one.questions() == ["One"]
+            await one.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+            await one.shows("After.")
+            assert await one.questions() == ["One", "Two"]
+
+    chromium.run(scenario)
+
+
+@pytest.mark.parametrize("resumed", ["while the page waits", "by a reload"])
+def test_a_restart_ends_the_answer_as_interrupted(chromium: Chromium, tmp_path: Path, resumed: str) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [GATED, [{"say": "Again."}]]) as served, opened(browser, served.url) as reader:
+            await reader.ask("Hello")
+            await reader.shows("First piece.")
+            await served.stop()
+            await served.start()
+            if resumed == "by a reload":
+                await reader.page.reload()
+            await reader.ended("interrupted")
+            assert await reader.text() == "First piece."
+            assert "The server was stopped before the answer's end." in await reader.mark()
+            assert len(served.model.requests) == 1, "a restart asks nothing by itself"
+            await reader.page.get_by_role("button", name="Try again").click()
+            await reader.shows("Again.")
+            assert await reader.questions() == ["Hello"]
+            assert len(served.model.requests) == 2
+
+    chromium.run(scenario)
+
+
+def test_a_killed_server_is_followed_into_its_next_life(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        listening = listen("127.0.0.1", 0)
+        port = listening.getsockname()[1]
+        listening.close()
+        async with ScriptedModel([GATED, [{"say": "Again."}]]) as model:
+            process = await serve(port, model.url, tmp_path)
+            try:
+                async with opened(browser, f"http://127.0.0.1:{port}/") as reader:
+                    await reader.ask("Hello")
+                    await reader.shows("First piece.")
+                    process.send_signal(signal.SIGKILL)
+                    await process.wait()
+                    await expect(reader.page.get_by_text("Connection lost. Trying again…")).to_be_visible()
+                    process = await serve(port, model.url, tmp_path)
+                    await reader.ended("interrupted", seconds=20)
+                    assert await reader.text() == "First piece.", "what was shown stays"
+                    assert len(model.requests) == 1 and len(reader.asked) == 1
+                    await reader.page.get_by_role("button", name="Try again").click()
+                    await reader.shows("Again.")
+                    assert len(model.requests) == 2 and await reader.questions() == ["Hello"]
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                await process.wait()
+
+    chromium.run(scenario)
+
+
+async def serve(port: int, upstream: str, folder: Path) -> asyncio.subprocess.Process:
+    """`motamot serve`, once it listens."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MOTAMOT_", "OPENAI_"))}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "motamot", "serve", "--upstream", upstream, "--model", "scripted"),
+        *("--port", str(port), "--database", str(folder / "books.sqlite3")),
+        cwd=folder,
+        env=kept,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                assert process.returncode is None, "it did not start"
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                return process
+
+
+def test_an_answer_that_was_left_is_shown_as_ended_then(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        limits = Limits(resume_seconds=0.3)
+        async with chat(tmp_path, [GATED], limits=limits) as served, opened(browser, served.url) as reader:
+            await reader.ask("Hello")
+            await reader.shows("First piece.")
+            await reader.page.goto("about:blank")
+            await served.model.wait_left(0, timeout=3)
+            await reader.page.goto(served.url)
+            await reader.ended("abandoned")
+            assert await reader.text() == "First piece."
+            assert "Ended because nobody was reading it." in await reader.mark()
+
+    chromium.run(scenario)
+
+
+def test_a_new_conversation_leaves_the_old_one_alone(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [GATED, [{"say": "New."}]]) as served, opened(browser, served.url) as reader:
+            await reader.ask("Old")
+            await reader.shows("First piece.")
+            await reader.page.get_by_role("button", name="New conversation").click()
+            await served.model.wait_left(0, timeout=2)
+            assert await reader.questions() == []
+            await reader.page.reload()
+            await expect(reader.page.get_by_text("What would you like to know?")).to_be_visible()
+            await reader.ask("New")
+            await reader.shows("New.")
+            assert [message["content"] for message in served.model.requests[1].body["messages"]] == ["New"]
+
+    chromium.run(scenario)
+
+
+def test_deleting_asks_first_and_deletes_in_every_tab(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [GATED]) as served, opened(browser, served.url) as one:
+            await expect(one.page.get_by_role("button", name="Delete")).to_be_hidden()
+            await one.ask("Hello")
+            await one.shows("First piece.")
+            [row] = await one.transcript()
+            async with opened(one.page.context, served.url) as two:
+                await two.shows("First piece.")
+                await one.page.get_by_role("button", name="Delete").click()
+                await one.page.keyboard.press("Escape")  # leaves the question, and does not stop the answer
+                assert len(served.site.exchanges.running) == 1
+                await one.page.get_by_role("button", name="Delete").click()
+                await one.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+                for tab in (one, two):
+                    await expect(tab.page.locator(".exchange")).to_have_count(0)
+                await served.model.wait_left(0, timeout=2)
+            assert await one.focused() == "question"
+            kept = await served.site.exchanges.store.exchange(row["exchange"])
+            assert kept is not None and kept.question is None and not kept.shown
+            await one.page.reload()
+            await expect(one.page.get_by_text("What would you like to know?")).to_be_visible()
+
+    chromium.run(scenario)
+
+
+def test_where_the_browser_keeps_nothing_the_page_still_answers(chromium: Chromium, tmp_path: Path) -> None:
+    blocked = """
+        for (const name of ["localStorage", "sessionStorage"])
+            Object.defineProperty(window, name, { get() { throw new DOMException("blocked", "SecurityError") } })
+    """
+
+    async def scenario(browser: Browser) -> None:
+        scripts = [[{"say": "One."}], [{"say": "Two."}]]
+        async with chat(tmp_path, scripts) as served, opened(browser, served.url, before=blocked) as reader:
+            await reader.ask("1")
+            await reader.ended("complete")
+            await reader.ask("2")
+            await reader.shows("Two.")
+            assert len(served.model.requests[1].body["messages"]) == 3, "in the same conversation"
+
+    chromium.run(scenario)
