@@ -12,6 +12,7 @@ from starlette.routing import Route
 from motamot.errors import StoreError
 from motamot.server import guards
 from motamot.server.counts import exposition
+from motamot.server.openapi import document
 from motamot.server.site import answered
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def routes(site: Site) -> list[Route]:
         Route("/healthz", alive, methods=["GET"]),
         Route("/readyz", answered(ready, site), methods=["GET"]),
         Route("/metrics", answered(metrics, site), methods=["GET"]),
+        Route("/openapi.json", answered(openapi, site), methods=["GET"]),
     ]
 
 
@@ -50,6 +52,11 @@ async def metrics(site: Site, request: Request) -> Response:
     guards.check_key(request, (site.options.operator_key,))
     told, kind = exposition(site)
     return Response(told, headers={"Content-Type": kind, **_FRESH})
+
+
+async def openapi(site: Site, request: Request) -> Response:
+    """GET /openapi.json: the API's description."""
+    return _json(document(site.limits, request.scope.get("root_path", "")))
 
 
 def _json(told: object) -> Response:
