@@ -15,5 +15,6 @@ def crash(store: Store) -> None:
     store._writer.submit(writer.Job(call=die))
     store._writer._thread.join()
     store._writer._disconnect()
+    store._writer._owners_lock.release()
     writer.here.discard(store._writer.owner.id)
     store._finalizer.detach()

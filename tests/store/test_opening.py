@@ -292,6 +292,16 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
     Store.open(path).close_sync()
 
 
+def test_lock_files_that_nobody_holds_are_removed(tmp_path: Path) -> None:
+    living = Store.open(tmp_path / "store.db")
+    (tmp_path / "store.db-owner-killed-while-it-opened").touch()
+    (tmp_path / "other.db-owner-1").touch()
+    Store.open(tmp_path / "store.db").close_sync()
+    names = {path.name for path in tmp_path.glob("*-owner-*")}
+    assert names == {f"store.db-owner-{living._writer.owner.id}", "other.db-owner-1"}
+    living.close_sync()
+
+
 # Not closed
 
 
@@ -345,6 +355,7 @@ from motamot.store.contract import exchange
 store = Store.open({str(tmp_path / "store.db")!r})
 child = os.fork()
 if not child:
+    print("lock", store._writer._owners_lock._held, flush=True)
     try:
         asyncio.run(store.begin(exchange("e")))
     except Exception as error:
@@ -355,5 +366,6 @@ asyncio.run(store.begin(exchange("f")))
 store.close_sync()
 """
     out, err = python(code).communicate()
+    assert "lock None" in out, "or a child that lives on would keep its dead parent's rows open"
     assert "StoreError this store was opened before the process forked" in out
     assert "Traceback" not in err  # newer Pythons warn of forking itself

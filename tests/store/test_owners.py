@@ -8,6 +8,7 @@ import os
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +20,7 @@ from motamot.errors import StoreError
 from motamot.limits import Limits
 from motamot.store import owners, writer
 from motamot.store.contract import closed, completion, exchange
-from motamot.store.owners import Owner, Watch, myself
+from motamot.store.owners import Lock, Owner, Watch, myself
 from motamot.store.store import Store
 from tests.store.crashing import crash
 
@@ -40,12 +41,15 @@ def owner_of(process: subprocess.Popen[str]) -> Owner:
     return replace(myself(), pid=process.pid, started=owners._started(process.pid) or "")
 
 
+NOWHERE = Path("/nowhere/store.db")
+
+
 def dead(other: Owner, *, at: float = 0.0, watch: Watch | None = None) -> bool:
-    return bool((watch or Watch(15.0)).dead([other], at, here=set()))
+    return bool((watch or Watch(NOWHERE, 15.0)).dead([other], at, here=set()))
 
 
 def test_a_running_process_lives(sleeper: subprocess.Popen[str]) -> None:
-    other, watch = owner_of(sleeper), Watch(15.0)
+    other, watch = owner_of(sleeper), Watch(NOWHERE, 15.0)
     assert other.started
     assert not dead(other, at=0.0, watch=watch)
     assert not dead(other, at=1000.0, watch=watch), "however long it has not renewed its lease: it may be suspended"
@@ -71,7 +75,7 @@ def test_a_process_id_used_again_is_not_the_same_owner(sleeper: subprocess.Popen
 
 
 def test_an_owner_that_died_while_it_was_watched_is_dead(sleeper: subprocess.Popen[str]) -> None:
-    other, watch = owner_of(sleeper), Watch(15.0)
+    other, watch = owner_of(sleeper), Watch(NOWHERE, 15.0)
     assert not dead(other, at=0.0, watch=watch)
     assert not dead(replace(other, renewals=1), at=1.0, watch=watch)
     sleeper.kill()
@@ -83,7 +87,7 @@ def test_this_process_is_not_the_owner_that_had_its_id_before() -> None:
     """In a container each start may have the same process id."""
     other = replace(myself(), started="an earlier start")
     assert dead(other)
-    assert Watch(15.0).dead([other], 0.0, here={other.id}) == []
+    assert Watch(NOWHERE, 15.0).dead([other], 0.0, here={other.id}) == []
 
 
 def test_an_earlier_boot_of_this_host_is_over() -> None:
@@ -102,7 +106,7 @@ def test_an_earlier_boot_of_this_host_is_over() -> None:
     ids=["another host", "another container of this host", "a system that tells no boot", "an unknown host"],
 )
 def test_an_owner_elsewhere_is_dead_when_its_lease_is_not_renewed_on_our_clock(changes: dict[str, str]) -> None:
-    other, watch = replace(myself(), **changes), Watch(15.0)  # type: ignore[arg-type] # all of them are texts
+    other, watch = replace(myself(), **changes), Watch(NOWHERE, 15.0)  # type: ignore[arg-type] # all of them are texts
     assert not dead(other, at=100.0, watch=watch), "at first sight nobody knows how old its lease is"
     assert not dead(other, at=114.9, watch=watch)
     assert not dead(replace(other, renewals=1), at=115.0, watch=watch)
@@ -112,7 +116,7 @@ def test_an_owner_elsewhere_is_dead_when_its_lease_is_not_renewed_on_our_clock(c
 
 def test_a_process_that_is_hidden_from_us_is_judged_by_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another user's, on a system that shows each user only its own."""
-    other, watch = replace(myself(), pid=1), Watch(15.0)
+    other, watch = replace(myself(), pid=1), Watch(NOWHERE, 15.0)
 
     def forbidden(_pid: int, _signal: int) -> None:
         raise PermissionError
@@ -124,7 +128,7 @@ def test_a_process_that_is_hidden_from_us_is_judged_by_its_lease(monkeypatch: py
 
 
 def test_what_is_known_of_owners_that_are_gone_is_forgotten() -> None:
-    watch = Watch(15.0)
+    watch = Watch(NOWHERE, 15.0)
     others = [replace(myself(), place="", id=f"o{n}") for n in range(100)]
     watch.dead(others, 0.0, here=set())
     watch.dead([], 1.0, here=set())
@@ -192,6 +196,82 @@ def test_opening_after_a_kill_finds_nothing_open(tmp_path: Path, python: Python)
         await store.close()
 
     asyncio.run(run())
+
+
+CONTAINER = "owners._place.cache_clear(); owners._place = lambda: owners._boot() + '/pid:[1]'"
+
+
+@pytest.mark.skipif(not owners._boot(), reason="this system does not tell its boot")
+def test_a_killed_container_is_known_dead_without_waiting_for_its_lease(tmp_path: Path, python: Python) -> None:
+    """Its process ids mean nothing here; the lock it held is free."""
+
+    async def run() -> None:
+        store = Store.open(tmp_path / "store.db")
+        process = started(python, store.path, before=CONTAINER)
+        await asyncio.sleep(1.2)
+        assert await outcome(store) is None
+        process.kill()
+        start = time.monotonic()
+        while await outcome(store) is None:
+            await asyncio.sleep(0.02)
+        assert time.monotonic() - start < 2
+        await store.close()
+        assert list(tmp_path.glob("store.db-owner-*")) == [], "no lock file is left"
+
+    asyncio.run(run())
+
+
+@pytest.mark.skipif(not owners._boot(), reason="this system does not tell its boot")
+def test_a_suspended_container_keeps_its_rows(tmp_path: Path, python: Python) -> None:
+    after = "store.close_completion(closed('p')); await store.close()"
+    process = started(python, tmp_path / "store.db", before=CONTAINER, after=after)
+    process.send_signal(signal.SIGSTOP)
+
+    async def run() -> None:
+        store = Store.open(tmp_path / "store.db", limits=Limits(lease_seconds=0.6))
+        await asyncio.sleep(2)
+        assert await outcome(store) is None
+        process.send_signal(signal.SIGCONT)
+        assert process.communicate("\n") == ("", "")
+        assert await outcome(store) == "complete"
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_real_container_that_was_killed_is_swept_when_the_next_one_opens(tmp_path: Path) -> None:
+    code = SCRIPT.format(path=str(tmp_path / "store.db"), before="", after="pass")
+    command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-c", code]
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except FileNotFoundError:
+        pytest.skip("this system has no unshare")
+    assert process.stdout is not None
+    if process.stdout.readline() != b"open\n":
+        process.communicate()
+        pytest.skip("this user may make no process-id namespace")
+    process.kill()
+    process.communicate()
+
+    async def run() -> None:
+        store = Store.open(tmp_path / "store.db")
+        assert await outcome(store) == "interrupted"
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_lock_is_held_until_it_is_let_go(tmp_path: Path) -> None:
+    lock = Lock(tmp_path / "store.db", "o")
+    other = Lock(tmp_path / "store.db", "o")
+    assert other.held() is None, "no file, nothing known"
+    lock.hold()
+    assert other.held() is True
+    assert other.held() is True, "asking changes nothing"
+    lock.release()
+    assert other.held() is False
+    lock.remove()
+    assert other.held() is None
 
 
 def test_a_suspended_process_on_this_host_keeps_its_rows(tmp_path: Path, python: Python) -> None:

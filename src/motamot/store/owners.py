@@ -1,9 +1,11 @@
 """Who owns a running row, and whether that owner still lives.
 
 An owner is one opened store in one process. On the same host and boot its death is known at once: the kernel
-says whether that process id exists and when it started (ids are used again). For an owner anywhere else there is
-only its lease: a number it counts up. It is watched on *our* monotonic clock, so that neither clocks that differ
-between hosts, nor one that jumps, nor a laptop that slept ends a living owner.
+says whether that process id exists and when it started (ids are used again). In another container of this boot the
+process id means nothing here; there the kernel tells whether the owner still holds its lock, on a file of its own
+beside the database (a container that was killed and is started again must not wait for a lease). For an owner
+anywhere else there is only its lease: a number it counts up. It is watched on *our* monotonic clock, so that neither
+clocks that differ between hosts, nor one that jumps, nor a laptop that slept ends a living owner.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import ctypes.util
+import fcntl
 import os
 import platform
 import secrets
@@ -20,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Owner", "Watch", "myself"]
+__all__ = ["Lock", "Owner", "Watch", "myself", "tidy"]
 
 _PROC = Path("/proc/self/stat")
 
@@ -47,10 +50,67 @@ def myself() -> Owner:
     return Owner(id=secrets.token_hex(8), host=_host(), place=_place(), pid=pid, started=_started(pid) or "")
 
 
+class Lock:
+    """An owner's lock file beside the database. The kernel lets go of the lock when the process dies."""
+
+    def __init__(self, database: Path, owner: str) -> None:
+        self._path = Path(f"{database}-owner-{owner}")
+        self._held: int | None = None
+
+    def hold(self) -> None:
+        """Take it, before the owner stands in the books. Where that is impossible, its lease alone speaks for it."""
+        try:
+            self._held = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.remove()
+
+    def release(self) -> None:
+        """Let go of it in this process, without removing the file: what a forked child must do at once."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+    def remove(self) -> None:
+        """Let go of it and remove the file: the owner has left, or is dead and swept."""
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+        self.release()
+
+    def held(self) -> bool | None:
+        """Whether some process holds it; None where this cannot be told."""
+        try:
+            probe = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(probe, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who ask at once do not see each other
+            return False
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return None
+        finally:
+            os.close(probe)
+
+
+def tidy(database: Path) -> None:
+    """After a sweep: remove lock files that nobody holds, of owners killed before they stood in the books."""
+    with contextlib.suppress(OSError):
+        for path in database.parent.iterdir():
+            stem, mark, owner = path.name.rpartition("-owner-")
+            if mark and stem == database.name and Lock(database, owner).held() is False:
+                path.unlink(missing_ok=True)
+
+
 @dataclass(slots=True)
 class Watch:
-    """What one sweeper has seen of the others' leases. lease: seconds without a renewal that mean death."""
+    """What one sweeper of this database has seen of the others' leases.
 
+    lease: seconds without a renewal that mean death.
+    """
+
+    database: Path
     lease: float
     _seen: dict[str, tuple[int, float]] = field(default_factory=dict)
 
@@ -72,11 +132,13 @@ class Watch:
             # Asking `ps` costs a process: once at first sight and when the lease has lapsed is enough.
             return _exists(other) is not False
         verdict = _lives_here(other)
+        if verdict is None and other.place != _place() and _same_boot(other):
+            verdict = Lock(self.database, other.id).held()
         return within_lease if verdict is None else verdict
 
 
 def _lives_here(other: Owner) -> bool | None:
-    """Whether the owner's process runs on this host: None where this cannot be told from here."""
+    """Whether the owner's process runs on this host: None where its process id does not tell."""
     exists = _exists(other)
     if not exists or not other.started:
         return exists
@@ -92,7 +154,7 @@ def _exists(other: Owner) -> bool | None:
     if other.place != place:
         # Another boot of this very host is over. Another namespace of this boot may be a living container.
         same_host = bool(other.host) and other.host == _host()
-        return False if same_host and _boot_of(other.place) != _boot_of(place) else None
+        return False if same_host and not _same_boot(other) else None
     if other.pid == os.getpid():
         return False  # it is not one of ours: an earlier process with our id, or a store that was dropped
     try:
@@ -114,8 +176,9 @@ def _place() -> str:
     return boot
 
 
-def _boot_of(place: str) -> str:
-    return place.partition("/")[0]
+def _same_boot(other: Owner) -> bool:
+    boot = _place().partition("/")[0]
+    return bool(boot) and other.place.partition("/")[0] == boot
 
 
 def _boot() -> str:

@@ -28,8 +28,8 @@ from motamot.limits import Limits
 from motamot.store import sweeping
 from motamot.store.booking import Batch, Record, undo_begin, undo_open
 from motamot.store.database import BUSY_MILLISECONDS, Database, explain, is_busy
-from motamot.store.owners import Owner, Watch
-from motamot.store.records import Begun, Checkpoint, CompletionOpened, ExchangeBegun
+from motamot.store.owners import Lock, Owner, Watch, tidy
+from motamot.store.records import Begun, Checkpoint, CompletionOpened, ExchangeBegun, ExchangeEnded
 
 __all__ = ["Job", "Writer", "here"]
 
@@ -37,6 +37,9 @@ _logger = logging.getLogger("motamot.store")
 
 SWEEP_SECONDS = 1.0  # how often the others are looked at
 BATCH = 1_000  # jobs in one transaction: other processes want the write lock too
+LINGER_SECONDS = 0.02  # how long a booking nobody waits for is kept for company; a killed process loses as much
+SIBLINGS = 12  # with so many exchanges under way,
+COMPANY_SECONDS = 0.003  # a question waits so long for others; measured: half the CPU of an exchange's bookings
 LOG_SECONDS = 60.0  # a disk that stays full is no news; one that is full now and then is little more
 BACKOFF = (0.01, 0.05, 0.2, 0.5, 1.0)  # seconds between tries, the last one repeating
 
@@ -88,13 +91,17 @@ class Writer:
         self._clock = clock
         self._price = price
         self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._awake = False  # it has been woken, and has not looked into the inbox since
         self._pending: list[Job] = []
         self._lock = threading.Lock()
+        self._underway = 0  # exchanges begun and not ended
         self._taken = 0
         self._done = 0
         self._engine: Engine = database.writing()
         self._connection: Connection | None = None
-        self._watch = Watch(limits.lease_seconds)
+        self._watch = Watch(database.path, limits.lease_seconds)
+        self._owners_lock = Lock(database.path, owner.id)
         self._renewed = (0.0, 0.0)  # when the lease was renewed, on the monotonic clock and on the wall's
         self._reading: Engine = database.reading()
         self._looker: Connection | None = None
@@ -115,6 +122,7 @@ class Writer:
         """Enter the owner, close what dead ones left, and start the thread. Raises StoreError."""
         deadline = time.monotonic() + self._limits.store_seconds
         here.add(self.owner.id)
+        self._owners_lock.hold()
         while True:
             try:
                 self._renewed = (time.monotonic(), self._clock())
@@ -125,15 +133,17 @@ class Writer:
             except _DATABASE as error:
                 self._disconnect()
                 if not is_busy(error) or time.monotonic() >= deadline:
-                    here.discard(self.owner.id)
+                    self._leave()
                     raise (error if isinstance(error, StoreError) else explain(error, self.database.path)) from error
+        tidy(self.database.path)
         self._tick_at = time.monotonic() + self._tick_every
         _writers.add(self)
         self._thread.start()
 
     def forked(self) -> None:
-        """In a child process: the thread is not there. Locks may be held for ever, so only this mark is set."""
+        """In a child process: the thread is not there, and its mutexes may be held for ever: they are not touched."""
         self._forked = True
+        self._owners_lock.release()
 
     def submit(self, job: Job) -> None:
         """Hand a job over. Raises StoreError when the store is closed or belongs to another process."""
@@ -143,7 +153,19 @@ class Writer:
             if self._closing:
                 raise StoreError("the store is closed")
             self._taken += 1
+            for record in job.records:
+                if isinstance(record, ExchangeBegun):
+                    self._underway += 1
+                elif isinstance(record, ExchangeEnded):
+                    self._underway -= 1
             self._inbox.put(job)
+            self._wake(waited=job.future is not None)
+
+    def _wake(self, *, waited: bool) -> None:
+        """Have the inbox looked into: at once for what is waited for; the rest wakes the thread once, not each."""
+        if waited or not self._awake:
+            self._awake = True
+            self._wakes.put(None)
 
     @property
     def behind(self) -> bool:
@@ -197,6 +219,7 @@ class Writer:
             if first:
                 self._deadline = time.monotonic() + wait
                 self._inbox.put(None)
+                self._wake(waited=True)
         self._thread.join(wait + 2 * BUSY_MILLISECONDS / 1000)
         if first and self._pending:
             why = self.error or StoreError("the disk does not answer")
@@ -218,21 +241,41 @@ class Writer:
         self._finish()
 
     def _receive(self) -> None:
-        """Wait for something to do, and take in all that waits."""
+        """Wait for something to do, and take in all that waits.
+
+        A transaction costs more than what is in it. What nobody waits for is left for a moment, to be written with what
+        comes next; and while many exchanges are under way, so is what is waited for (PostgreSQL's `commit_siblings`).
+        """
         wake = min(self._retry_at, self._tick_at) if self._pending else self._tick_at
         pause = max(0.0, wake - time.monotonic())
         if self._ending:
             pause = min(pause, BACKOFF[0])
-        try:
-            job = self._inbox.get(timeout=pause)
+        waits = self._pending
+        with contextlib.suppress(queue.Empty):
+            self._wakes.get(timeout=pause)
+            waited = self._take_in()
+            if not waited and not waits:
+                self._wakes.get(timeout=LINGER_SECONDS)
+            elif self._underway >= SIBLINGS and not self._ending:
+                time.sleep(COMPANY_SECONDS)
+        self._awake = False
+        self._take_in()
+
+    def _take_in(self) -> bool:
+        """Empty the inbox. Returns: somebody waits for what was in it, or it is the last."""
+        waited = False
+        with contextlib.suppress(queue.Empty):
             while True:
+                self._wakes.get_nowait()  # first: what each of these tells of is in the inbox by now
+        with contextlib.suppress(queue.Empty):
+            while True:
+                job = self._inbox.get_nowait()
                 if job is None:
-                    self._ending = True
+                    self._ending = waited = True
                 else:
                     self._pending.append(job)
-                job = self._inbox.get_nowait()
-        except queue.Empty:
-            pass
+                    waited = waited or job.future is not None
+        return waited
 
     def _write(self) -> None:
         jobs = self._pending
@@ -417,7 +460,11 @@ class Writer:
 
     def sweep(self, connection: Connection) -> int:
         """Within a transaction: close what dead owners left open. Returns: how many rows."""
-        return sweeping.close_rows(connection, self._dead(connection), self._clock(), self._price)
+        dead = self._dead(connection)
+        closed = sweeping.close_rows(connection, dead, self._clock(), self._price)
+        for owner in dead:
+            Lock(self.database.path, owner).remove()
+        return closed
 
     def _dead(self, connection: Connection) -> list[str]:
         known = sweeping.others(connection, self.owner.id)
@@ -441,7 +488,11 @@ class Writer:
             _logger.exception("the store could not be closed in order; the next to open it closes its rows")
         finally:
             self._disconnect()
-            here.discard(self.owner.id)
+            self._leave()
+
+    def _leave(self) -> None:
+        here.discard(self.owner.id)
+        self._owners_lock.remove()
 
     def _disconnect(self) -> None:
         for connection in (self._connection, self._looker):
