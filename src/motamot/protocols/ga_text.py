@@ -8,9 +8,9 @@
     data: [DONE]
 
 Text stands in the data as it is, a `data:` line per line of text, so that CR cannot be carried and some texts look
-like the protocol's own words. What can be helped is: `[DONE]` inside the text is cut in two, and a piece never begins
-with `{` where a character before it can be kept back for it (ga-client parses such a piece as JSON and drops it, or
-throws). The rest is named in `cannot_carry`.
+like the protocol's own words. What can be helped is: `[DONE]` inside the text is cut in two; a piece ends with its line
+(ga-client takes a piece's first line only); and it never begins with `{` where a character before it can be kept back
+for it (ga-client parses such a piece as JSON and drops it, or throws). The rest is named in `cannot_carry`.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ _INSIDE_DONE = re.compile(r"(?<=\[DO)(?=NE\])")
 # White space for JavaScript's trim, .NET's and Python's: any of them may trim a piece before it looks for `{`.
 _BLANK = "".join(chr(point) for point in range(0x3001) if chr(point).isspace()) + "\ufeff"
 _UNSAFE_START = _BLANK + "{"
+_LINE_START = re.compile(rf"(?<=\n)(?!\n)(?![{re.escape(_BLANK)}]*(?:\{{|\Z))")
 
 
 class GaTextWriter(Writer):
@@ -116,7 +117,6 @@ class GaTextWriter(Writer):
         self._after_cr = text.endswith("\r")
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
-        before = self._line_end(text) if "\n" in self._held else b""
         text = self._held + text
         safe = len(text if text[-1:] not in _UNSAFE_START else text.rstrip(_UNSAFE_START)) - 1
         if safe < 0 and "{" not in text:
@@ -124,16 +124,8 @@ class GaTextWriter(Writer):
         self._held = text[safe:] if safe >= 0 else ""
         if len(self._held) > HELD_CHARACTERS or safe < 0:
             self._held = ""
-            return before + _pieces(text)
-        return before + _pieces(text[:safe])
-
-    def _line_end(self, text: str) -> bytes:
-        """What is kept back, with a line end in it, as a piece of its own, if `text` is safe without it.
-
-        ga-client takes a piece's first line only: put before `text`, that line end would cost it `text`.
-        """
-        start = text.lstrip(_BLANK)
-        return self._flush() if start and not start.startswith("{") else b""
+            return _pieces(text)
+        return _pieces(text[:safe])
 
     def _flush(self) -> bytes:
         held, self._held = self._held, ""
@@ -183,11 +175,11 @@ class GaText(Protocol):
         Loss("cr", "CR and CRLF: each becomes LF."),
         Loss("cuts", "Where the model's pieces began and ended: the last character of one may come with the next."),
         Loss("brace", "For ga-client, an answer or a turn that begins with `{`: it takes the piece for JSON."),
-        Loss("trim", "For ga-client, white space at the ends of a piece, and the lines after a piece's first."),
+        Loss("trim", "For ga-client's `chatService`, white space at the ends of a piece, so line breaks, too."),
         Loss(
             "lines",
-            "For ga-client's `chatApi`, line breaks, and a line of an answer that begins with `{`: it takes the line "
-            "for JSON, and drops it or throws.",
+            "For ga-client, a line that begins with `{`: `chatService` leaves it out, `chatApi` takes it for JSON, and "
+            "drops it or throws; and for `chatApi` all line breaks.",
         ),
         Loss("separators", "For readers that cut lines at them, U+2028, U+2029, U+0085 and control characters."),
         Loss("started", "The exchange, the conversation, the assistant and the model."),
@@ -283,7 +275,7 @@ def _pieces(text: str) -> bytes:
         return b""
     if "[DONE]" not in text and "\n" not in text and not text.startswith(_ERROR_START):
         return b"data: " + _utf8(text) + b"\n\n"
-    pieces = _INSIDE_DONE.split(text)
+    pieces = [piece for line in _LINE_START.split(text) for piece in _INSIDE_DONE.split(line)]
     if pieces[0].startswith(_ERROR_START):
         pieces[:1] = ["{", pieces[0][1:]]
     return b"".join(b"data: " + _utf8(piece.replace("\n", "\ndata: ")) + b"\n\n" for piece in pieces)
