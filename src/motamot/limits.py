@@ -70,7 +70,7 @@ class Limits:
     body_bytes: int = _count(1_000_000, "bytes", "a request's body")
     body_seconds: float = _limit(10, "s", "a body that trickles in holds a connection")
     heartbeat_seconds: float = _limit(15, "s", "a comment after so much silence: proxies close idle streams")
-    opening_bytes: int = _count(2_000, "bytes", "the question of /flux, which stands in an address: proxies cut a long one")
+    opening_bytes: int = _count(2_000, "bytes", "the question of /flux stands in an address: proxies cut a long one")
     lease_seconds: float = _limit(15, "s", "an owner that has not renewed its lease by then is dead")
     shutdown_seconds: float = _limit(5, "s", "running exchanges are ended and booked within this time")
     stop_seconds: float = _limit(0.1, "s", "from a stop to the upstream connection closed")
