@@ -156,7 +156,7 @@ class Budgets:
         if address is not None:
             names.append(("address:" + address, options.address_factor))
         if visitor is not None:
-            names.append((visitor, 1))
+            names.append(("visitor:" + visitor, 1))  # a login may have users of any name
         spent = []
         for name, factor in names:
             of = self._by_name.get(name) or _Spent()
