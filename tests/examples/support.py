@@ -51,13 +51,21 @@ def free_port() -> int:
 class App:
     """An example behind uvicorn, which can be ended and started again on the same port."""
 
-    def __init__(self, app: str, folder: Path, variables: dict[str, str], options: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        app: str,
+        folder: Path,
+        variables: dict[str, str],
+        options: Sequence[str] = (),
+        *,
+        folder_of_app: Path = EXAMPLES,
+    ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         path, _, name = app.rpartition("/")
         self._command = [
-            *(sys.executable, "-m", "uvicorn", name, "--app-dir", str(EXAMPLES / path)),
-            *("--port", str(self.port), "--no-access-log", *options),
+            *(sys.executable, "-m", "uvicorn", name, "--app-dir", str(folder_of_app / path)),
+            *("--port", str(self.port), *(options or ["--no-access-log"])),
         ]
         self._environment = environment(folder, **variables)
         self._log = folder / "uvicorn.log"
@@ -90,19 +98,28 @@ class App:
                 process.kill()
                 process.wait()
 
+    def close(self) -> None:
+        """Kill it where it still runs."""
+        self.end(signal.SIGKILL)
+
 
 @contextmanager
 def example(
-    app: str, folder: Path, variables: dict[str, str] | None = None, options: Sequence[str] = ()
+    app: str,
+    folder: Path,
+    variables: dict[str, str] | None = None,
+    options: Sequence[str] = (),
+    *,
+    folder_of_app: Path = EXAMPLES,
 ) -> Iterator[App]:
     """`example("lesson/app:app", …)`: the example, running. options: uvicorn's."""
-    found = App(app, folder, variables or {}, options)
+    found = App(app, folder, variables or {}, options, folder_of_app=folder_of_app)
     try:
         found.start()
         yield found
         found.end()
     finally:
-        found.end(signal.SIGKILL)
+        found.close()
 
 
 class Wire:

@@ -19,6 +19,7 @@ import pytest
 from motamot.testing import ThreadedScriptedModel, scripted_model
 from tests.examples.support import App, Wire, asking, booked, example
 from tests.need import need
+from tests.test_tutorial import follow
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -211,3 +212,27 @@ def test_a_recorded_sample_is_shown_as_what_it_is(page: Page, tmp_path: Path) ->
         assert page.text_content("#marque") == "Exemple enregistré : aucun modèle n’a répondu."
     [entry] = booked(tmp_path)
     assert (entry.outcome, entry.marks) == ("complete", ("recorded",))
+
+
+@pytest.mark.parametrize(
+    ("language", "answer", "mark", "state", "stop", "said"),
+    [("en", "answer", "mark", "state", "stop", "complete"), ("fr", "reponse", "marque", "etat", "arreter", "complète")],
+)
+def test_the_page_of_the_tutorial_shows_its_answer_its_mark_and_its_end(
+    page: Page, tmp_path: Path, language: str, answer: str, mark: str, state: str, stop: str, said: str
+) -> None:
+    follow(language, 8, tmp_path)
+    with example("app:app", tmp_path, folder_of_app=tmp_path) as app:
+        page.goto(app.url)
+        page.wait_for_function(f"document.getElementById('{state}').textContent === '{said}'")
+        sample = page.text_content(f"#{answer}") or ""
+        assert f'"{sample}"' in (tmp_path / "bus.py").read_text("utf-8")
+        assert page.text_content(f"#{mark}") == "recorded"
+        page.reload()
+        page.wait_for_function(f"document.getElementById('{answer}').textContent.length > 3")
+        page.click(f"#{stop}")
+        shown = page.text_content(f"#{answer}") or ""
+        outlast_reconnection(page)
+        assert page.text_content(f"#{answer}") == shown != sample
+    stopped, complete = booked(tmp_path)
+    assert (stopped.outcome, complete.outcome) == ("stopped", "complete")
