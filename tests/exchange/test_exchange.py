@@ -524,6 +524,21 @@ def test_recorded_samples_stand_in_marked_where_the_model_cannot_be_asked(tmp_pa
     run(scenario())
 
 
+def test_estimates_learn_from_what_a_model_reported_earlier(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        told = [{"say": "word " * 200}, {"usage": {"prompt": 10, "completion": 1000}}]
+        silent = [{"say": "word " * 200}, {"close": "reset"}]
+        async with world(tmp_path, [*[told] * 5, silent]) as w:
+            for _ in range(5):
+                await w.ask()
+            exchange, _ = await w.ask()
+            [row] = await rows(w, exchange.id)
+            assert row.source is Source.ESTIMATED and row.completion_tokens is not None
+            assert 800 <= row.completion_tokens <= 1200, "a token of this model is a byte; by characters it were 250"
+
+    run(scenario())
+
+
 def test_half_a_report_is_completed_by_an_estimate_and_says_so(tmp_path: Path) -> None:
     async def scenario() -> None:
         half = (

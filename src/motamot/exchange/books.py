@@ -130,8 +130,7 @@ class Completion:
         return Usage(prompt_tokens=self._prompt_tokens, completion_tokens=generated, source=Source.ESTIMATED)
 
     def _generated(self, turn: Turn) -> int:
-        parts = [turn.text, turn.reasoning, *(part for call in turn.tool_calls for part in (call.name, call.raw))]
-        return sum(self._estimate(part) for part in parts if part)
+        return sum(self._estimate(part) for part in _generated(turn))
 
     def _checkpoint(self) -> Checkpoint | None:
         if self._attempt is None:
@@ -164,6 +163,7 @@ class Completion:
             model_reported=turn.model,
             cost=cost[0] if cost else None,
             currency=cost[1] if cost else "USD",
+            completion_bytes=sum(len(part.encode()) for part in _generated(turn)),
         )
         exchange.store.close_completion(closed)
         if _logger.isEnabledFor(logging.INFO):
@@ -188,6 +188,12 @@ class Completion:
             "duration_ms": round(closed.duration * 1000, 1),
         }
         return msgspec.json.encode(line).decode()
+
+
+def _generated(turn: Turn) -> list[str]:
+    """All that was generated: what is paid for as completion tokens."""
+    parts = [turn.text, turn.reasoning, *(part for call in turn.tool_calls for part in (call.name, call.raw))]
+    return [part for part in parts if part]
 
 
 def _parts(request: TurnRequest) -> list[str]:
