@@ -17,9 +17,11 @@ here() {
 }
 
 missing() {
+    found=
     for part in $parts; do
-        here "${part%:*}" || printf '%s ' "${part#*:}"
+        here "${part%:*}" || found="$found ${part#*:}"
     done
+    echo "${found# }"
 }
 
 # A server that a test starts by itself must not begin to serve on this machine's port 80, now or at its next start.
