@@ -78,6 +78,11 @@ class Stream:
     def last_id(self) -> str:
         return self._decoder.last_event_id
 
+    async def to_head(self) -> Stream:
+        """Read the head."""
+        await asyncio.wait_for(self.head(), 10)
+        return self
+
     async def head(self) -> int:
         self.status, self.headers = await self.client.head()
         return self.status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import statistics
 import time
@@ -524,6 +525,24 @@ class TestRestart:
                 assert again.text == first.text == "w0 w1 w2 w3 w4 "
                 assert not s.model.requests
                 await again.close()
+
+        run(scenario())
+
+    @pytest.mark.parametrize("delay", [0, 0.001, 0.002, 0.003, 0.005, 0.01])
+    def test_a_question_on_its_way_in_then_ends_too(self, tmp_path: Path, delay: float) -> None:
+        async def scenario() -> None:
+            async with serving(tmp_path, [SILENT]) as s:
+                client = await Client.to(s.port)
+                await client.send(request("POST", "/api/chat", {"message": "Hello"}, headers=Visitor(s.port).headers))
+                await asyncio.sleep(delay)
+                s.server.end()
+                with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):  # it was not yet read
+                    told = await asyncio.wait_for(client.response(), 3)
+                    assert told.status == 503
+                await client.close()
+                async with asyncio.timeout(3):
+                    while s.site.started:
+                        await asyncio.sleep(0.01)
 
         run(scenario())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import secrets
 import time
@@ -21,6 +22,9 @@ from motamot.store.records import ExchangeBegun, ExchangeRow
 from motamot.store.store import Store
 
 __all__ = ["Asking", "Exchanges", "new_id"]
+
+_INTERRUPTED = Ending(outcome=Outcome.INTERRUPTED)
+_OPENING_SECONDS = 0.005
 
 
 def new_id() -> str:
@@ -368,12 +372,11 @@ class Exchanges:
         if self._tick is not None:
             self._tick.cancel()
             self._tick = None
-        interrupted = Ending(outcome=Outcome.INTERRUPTED)
-        ends = {asyncio.ensure_future(exchange.end(interrupted)) for exchange in self.running if exchange.started}
-        if ends:
-            _, late = await asyncio.wait(ends, timeout=self.limits.shutdown_seconds)
-            for end in late:
-                end.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.limits.shutdown_seconds):
+                while running := self.running:
+                    await asyncio.gather(*(exchange.end(_INTERRUPTED) for exchange in running if exchange.started))
+                    await asyncio.sleep(_OPENING_SECONDS)  # for those on their way into the books
         await self.store.flush()
 
 
