@@ -47,6 +47,16 @@ def test_boundaries_speak_of_event_numbers_and_characters() -> None:
     assert log.text() == "abé"
 
 
+def test_what_lies_behind_a_stop_is_not_given_out_and_which_answer_it_is_always_is() -> None:
+    for shown, left in ((0, [STARTED]), (1, [STARTED]), (2, [STARTED, Text("ab")])):
+        log = Log()
+        for event in (STARTED, Text("ab"), Text("cd")):
+            log.append(event)
+        log.forget(shown)
+        log.append(ENDED)
+        assert log.after(0) == [*enumerate(left, 1), (4, ENDED)]
+
+
 events = st.lists(st.one_of(st.text(min_size=1).map(Text), st.just(ToolCalled(id="1", name="t"))))
 
 

@@ -43,7 +43,8 @@ class Log:
             self.wake()
 
     def forget(self, shown: int) -> None:
-        """Give out nothing more of what lies behind event `shown`."""
+        """Give out nothing more of what lies behind event `shown`; who comes back still learns what answer it is."""
+        shown = max(shown, 1)  # the first is `Started`
         hidden = self.events[shown:]
         self.events[shown:] = [None] * len(hidden)
         self.characters -= sum([len(event.text) for event in hidden if isinstance(event, Text | Reasoning)])
