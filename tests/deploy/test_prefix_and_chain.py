@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,16 @@ from tests.deploy.support import (
     Reading,
     caddy_prefix,
     house,
+    nginx,
     nginx_at,
     nginx_plain,
     nginx_prefix,
 )
+from tests.deploy.test_proxies import run, several_addresses, statuses
 from tests.server.support import free_port
 
 HELLO = {"default": "hello", "scripts": {"hello": "Hello."}}
 GATED = [[{"say": ["Before."]}, {"gate": "curtain"}, {"say": [" After."]}]]
-
-
-def run(scenario: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(scenario, 50))
 
 
 @pytest.mark.parametrize("front", [nginx_prefix, caddy_prefix], ids=["nginx", "caddy"])
@@ -132,5 +130,34 @@ def test_the_second_nginx_of_a_chain_passes_each_piece_where_the_first_is_ours(t
             await reading.until("Before.")
             h.model.release("curtain")
             assert await reading.to_end() == "Before. After."
+
+    run(scenario())
+
+
+@contextmanager
+def https_before_another(folder: Path, backend: int) -> Iterator[Front]:
+    """deploy/nginx.conf in front, and behind it an nginx that hands on what the first one says of https."""
+    port = free_port()
+    words = (DEPLOY / "nginx-motamot.conf").read_text()
+    assert "X-Forwarded-Proto $scheme;" in words
+    words = words.replace("X-Forwarded-Proto $scheme;", "X-Forwarded-Proto $http_x_forwarded_proto;")
+    inner = f"server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://127.0.0.1:{backend};\n{words} }} }}"
+    with nginx_at(folder.with_name("inner"), port, inner), nginx(folder, port) as front:
+        yield front
+
+
+def test_through_a_chain_the_visitors_address_and_https_arrive(tmp_path: Path) -> None:
+    several_addresses()
+
+    async def scenario() -> None:
+        budget = "requests_per_hour = 2\naddress_factor = 1"
+        async with house(tmp_path, https_before_another, HELLO, server=budget) as h:
+            one, other = h.client("127.0.0.2", cookies=False), h.client("127.0.0.3", cookies=False)
+            async with one.get(f"{h.front.url}/") as response:
+                assert "; Secure" in response.headers["Set-Cookie"]
+            reading = await h.ask(one, headers={"Origin": h.front.url})
+            assert await reading.to_end() == "Hello."
+            assert await statuses(one, h.front.url, 2, X_Forwarded_For="198.51.100.{number}") == [200, 429]
+            assert await statuses(other, h.front.url, 1) == [200]
 
     run(scenario())
