@@ -28,7 +28,7 @@ for word; do
         systemd) word=systemd-analyze ;;
         install | -* | *::*) continue ;;
     esac
-    ln -s /bin/true "$PROGRAMS/$word"
+    ln -s true "$PROGRAMS/$word"
 done
 """
 _APT_CACHE = """#!/bin/sh
