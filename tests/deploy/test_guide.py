@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.deploy.support import ROOT
 from tests.deploy.test_proxies import run
-from tests.server.support import environment, serving
+from tests.server.support import environment, free_port, serving
 
 GUIDE = (ROOT / "docs" / "deploy.md").read_text("utf-8")
 
@@ -25,7 +25,7 @@ def test_its_settings_are_explained_without_a_warning(tmp_path: Path) -> None:
     [settings] = block("toml")
     (tmp_path / "motamot.toml").write_text(settings)
     done = subprocess.run(
-        [sys.executable, "-m", "motamot", "serve", "--check"],
+        [sys.executable, "-m", "motamot", "serve", "--check", "--port", str(free_port())],
         cwd=tmp_path,
         env=environment(tmp_path, OPENAI_API_KEY="a-key-of-the-tests"),
         capture_output=True,
