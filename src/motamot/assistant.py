@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from motamot.answer import AnswerEvent, By, Ended, Outcome, Text, Usage
+from motamot.errors import SettingsError
 from motamot.exchange.exchange import Answer, Ending, Exchange, Visible, Wishes
 from motamot.exchange.exchanges import Asking, Exchanges
 from motamot.exchange.loop import ModelAnswer
@@ -31,11 +32,17 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
-__all__ = ["Asked", "Assistant", "Question", "ToolContext", "ToolError"]
+__all__ = ["Asked", "Assistant", "Question", "ToolContext", "ToolError", "check_name"]
 
 _logger = logging.getLogger("motamot.model")
 
 OPENING = "Saluez un voyageur de bus en une phrase courte."  # the lesson's question
+
+
+def check_name(name: str) -> None:
+    """Raises SettingsError for a name that clients could not write, or that would break a line it stands in."""
+    if not 1 <= len(name) <= 100 or not name.isprintable() or not name.strip():
+        raise SettingsError("a name has 1 to 100 printable characters")
 
 
 class Assistant:
@@ -44,7 +51,7 @@ class Assistant:
     upstream:  address of an OpenAI-compatible API (`https://api.openai.com/v1`), or a `Model`; without one, the
                environment or a server on this machine, as docs/models.md says.
     model:     the model's name there. api_key: its key.
-    system:    the system prompt.
+    system:    the system prompt. name: 1 to 100 printable characters.
     tools:     plain typed functions, sync or async; their schema comes from annotations and docstring.
     store:     the database (a path or URL), or a `Store`; docs/models.md says where it is without one.
     visible:   what visitors see of tools, reasoning and routing.
@@ -82,6 +89,7 @@ class Assistant:
         opening: str = OPENING,
         origins: Sequence[str] = (),
     ) -> None:
+        check_name(name)
         self.name = name
         self.system = system
         self.tools: list[Tool] = [tool_from(function) for function in tools]

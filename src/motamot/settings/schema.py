@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
+from motamot.assistant import check_name
 from motamot.errors import SettingsError
 from motamot.exchange.exchange import Visible
 from motamot.limits import Limits
@@ -66,11 +67,6 @@ def _not_blank(text: str) -> None:
         raise SettingsError("must not be empty")
 
 
-def _is_name(name: str) -> None:
-    if not 1 <= len(name) <= 100 or not name.isprintable() or not name.strip():
-        raise SettingsError("a name has 1 to 100 printable characters")
-
-
 def _is_origin(text: str) -> None:
     parts = urlsplit(text)
     if (
@@ -102,7 +98,7 @@ Named = Annotated[str, _taken_by(_not_blank)]
 Address = Annotated[str, _taken_by(endpoint)]
 Extra = Annotated[dict[str, Any], _taken_by(check_extra)]
 Headers = Annotated[dict[str, str], _taken_by(check_headers)]
-AssistantName = Annotated[str, _taken_by(_is_name)]
+AssistantName = Annotated[str, _taken_by(check_name)]
 
 _OF_UPSTREAM = ("api_key", "api_key_env", "headers", "proxy", "ca_file", "token_field", "ask_usage", "dialect")
 
