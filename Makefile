@@ -28,7 +28,8 @@ fix: $(VENV)/tested ## put lint and format right
 docs: $(VENV)/tested ## make the generated pages again
 	$(BIN)/python scripts/docs.py
 
-bench: $(VENV)/tested ## measure against peers; figures go to docs/performance.md
+bench: system $(VENV)/tested ## measure against peers; figures go to docs/performance.md
+	PYTHON=$(PYTHON) sh scripts/bench-peers.sh
 	$(BIN)/python -m bench
 
 clean:

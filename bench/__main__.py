@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ORDER = ["decoders", "path", "store", "stop"]
+ORDER = ["decoders", "path", "store", "stop", "relay"]
 
 
 def main() -> None:

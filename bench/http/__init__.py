@@ -1,0 +1,1 @@
+"""What `bench.relay` measures over HTTP: the relays, and the load that is put on them."""
