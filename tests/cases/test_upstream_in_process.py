@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from motamot.answer import AnswerEvent
-from motamot.exchange.exchange import Exchange, Follower
+from motamot.exchange.exchange import Exchange, Follower, Visible
 from tests.cases.upstream import Case, Played, Stream, Visitor, cases, check, play
 from tests.exchange.support import World, world
 
 # Keys that speak of the bytes of an HTTP response: judged over HTTP.
 OVER_HTTP = {
     "response_headers",
+    "comments_min",
     "comments_before_text_min",
     "events_from_comments",
     "every_event_parses",
@@ -66,37 +66,15 @@ class InProcess(Visitor):
         return Following(await self.world.exchanges.follow(key, "v", after=after, resumable=True))
 
 
-def tools_of(case: Case, played: dict[str, Played]) -> list[Callable[..., Any]]:
-    """The tools a case declares: they accept any arguments."""
-    made = []
-    for name, about in (case["given"].get("tools") or {}).items():
-        made.append(_tool(name, about, played))
-    return made
-
-
-def _tool(name: str, about: dict[str, Any], played: dict[str, Played]) -> Callable[..., Any]:
-    async def tool(**arguments: Any) -> str:
-        """A tool."""
-        run = played["played"]
-        run.tools_run.append(name)
-        run.tool_started[name].set()
-        await asyncio.sleep(about.get("takes_ms", 0) / 1000)
-        return str(about["returns"])
-
-    tool.__name__ = name
-    return tool
-
-
 @pytest.mark.parametrize("case", cases("upstream"), ids=lambda case: case["id"])
 def test_case(case: Case, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     expect = case["expect"]
 
     async def scenario() -> list[str]:
-        holder: dict[str, Played] = {}
-        async with world(tmp_path, case["given"]["requests"], tools=tools_of(case, holder)) as w:
-            played = Played(w.server, w.store, w.exchanges, "v")
-            played.tool_started = {name: asyncio.Event() for name in case["given"].get("tools") or {}}
-            holder["played"] = played
+        played = Played()
+        seen = Visible(reasoning=True, tool_arguments=True, tool_results=True)
+        async with world(tmp_path, case["given"]["requests"], tools=played.tools(case), visible=seen) as w:
+            played.server, played.store, played.exchanges, played.visitor = w.server, w.store, w.exchanges, "v"
             await play(played, InProcess(w), case["given"]["client"])
             return await check(played, expect, case)
 

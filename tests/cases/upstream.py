@@ -9,15 +9,16 @@ import asyncio
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from motamot.answer import AnswerEvent, Ended, Outcome, Text, TurnEnded
+from motamot.answer import AnswerEvent, Ended, Outcome, Reasoning, Text, ToolCalled, TurnEnded
 from motamot.answer import Code as Failure
 from motamot.exchange.exchanges import Exchanges
 from motamot.scripted.model import ScriptedModel
+from motamot.sse import Decoder
 from motamot.store.records import ExchangeRow
 from motamot.store.store import Store
 
@@ -32,7 +33,13 @@ def cases(kind: str) -> list[Case]:
 
 
 class Stream(ABC):
-    """An answer being read."""
+    """An answer being read.
+
+    status: of its HTTP response, where there is one. again: events that were had before and came anew.
+    """
+
+    status: int | None = None
+    again: int = 0
 
     @abstractmethod
     async def next(self) -> Sequence[AnswerEvent] | None:
@@ -65,6 +72,7 @@ class Turn:
     events: list[AnswerEvent] = field(default_factory=list)
     times: list[tuple[float, int]] = field(default_factory=list)  # seconds since the ask, characters of text
     over: bool = False
+    ended_at: float | None = None
 
     @property
     def text(self) -> str:
@@ -80,6 +88,7 @@ class Turn:
             events = await self.stream.next()
             if events is None:
                 self.over = True
+                self.ended_at = time.monotonic()
                 return
             self.events += events
             self.times.append((time.monotonic() - self.asked_at, len(self.text)))
@@ -89,15 +98,34 @@ class Turn:
 class Played:
     """What a case led to."""
 
-    server: ScriptedModel
-    store: Store
-    exchanges: Exchanges
-    visitor: str
+    server: ScriptedModel = field(init=False)
+    store: Store = field(init=False)
+    exchanges: Exchanges = field(init=False)
+    visitor: str = field(init=False)
     turns: list[Turn] = field(default_factory=list)
     tools_run: list[str] = field(default_factory=list)
+    tool_arguments: list[dict[str, Any]] = field(default_factory=list)  # of each run
     tool_started: dict[str, asyncio.Event] = field(default_factory=dict)
     reconnected: Turn | None = None
     new_text: str = ""
+
+    def tools(self, case: Case) -> list[Callable[..., Any]]:
+        """The tools a case declares: they accept any arguments."""
+        declared = case["given"].get("tools") or {}
+        self.tool_started = {name: asyncio.Event() for name in declared}
+        return [self._tool(name, about) for name, about in declared.items()]
+
+    def _tool(self, name: str, about: dict[str, Any]) -> Callable[..., Any]:
+        async def tool(**arguments: Any) -> str:
+            """A tool."""
+            self.tools_run.append(name)
+            self.tool_arguments.append(arguments)
+            self.tool_started[name].set()
+            await asyncio.sleep(about.get("takes_ms", 0) / 1000)
+            return str(about["returns"])
+
+        tool.__name__ = name
+        return tool
 
 
 async def play(played: Played, visitor: Visitor, actions: Sequence[dict[str, Any]]) -> None:
@@ -110,6 +138,8 @@ async def play(played: Played, visitor: Visitor, actions: Sequence[dict[str, Any
                 stream = await visitor.ask(message, action.get("turn"), action.get("headers", {}))
                 turn = Turn(stream, asked_at)
                 played.turns.append(turn)
+                if action.get("disconnect_after") == "headers":
+                    await stream.close()
             case {"read_until": text}:
                 assert turn is not None
                 await asyncio.wait_for(turn.read(text), 20)
@@ -214,10 +244,44 @@ class _Judge:
     def text_is_start_of(self, value: str) -> None:
         assert value.startswith(self.turn.text)
 
+    def text_or_error(self, value: str) -> None:
+        assert self.turn.text == value or self._finish() in ("error", "incomplete")
+
+    def text_stripped(self, value: str) -> None:
+        assert self.turn.text.strip() == value.strip()
+
+    def encodable(self, value: bool) -> None:
+        assert value
+        self.turn.text.encode()
+
+    def must_not_raise(self, value: bool) -> None:
+        """Whatever gets out fails the test by itself."""
+
     def text_by(self, value: list[dict[str, int]]) -> None:
+        clients = 2 if "second_client_text_by" in self.case["expect"] else 1
+        self._text_by(self.played.turns[-clients], value)
+
+    def second_client_text_by(self, value: list[dict[str, int]]) -> None:
+        self._text_by(self.turn, value)
+
+    def _text_by(self, turn: Turn, value: list[dict[str, int]]) -> None:
         for point in value:
-            had = [count for at, count in self.turn.times if at * 1000 <= point["ms"]]
-            assert had and had[-1] >= point["min_chars"], (point, self.turn.times)
+            had = [count for at, count in turn.times if at * 1000 <= point["ms"]]
+            assert had and had[-1] >= point["min_chars"], (point, turn.times)
+
+    def forward_lag_ms_max(self, value: float) -> None:
+        """From the model's write of a piece to the client's having its text."""
+        decoder, sent = Decoder(max_event_bytes=1 << 24), 0
+        for piece in self.requests[-1].pieces:
+            for event in decoder.feed(piece.data or b""):
+                sent += _characters(event.data)
+            had = [self.turn.asked_at + at for at, count in self.turn.times if count >= sent]
+            if sent:
+                assert had and (had[0] - piece.at) * 1000 <= value, (piece, had[:1])
+
+    def finished_within_ms(self, value: float) -> None:
+        assert self.turn.ended_at is not None
+        assert (self.turn.ended_at - self.turn.asked_at) * 1000 <= value
 
     def never_show(self, value: list[str]) -> None:
         shown = "".join(turn.text + "\0" for turn in self.played.turns)
@@ -235,6 +299,45 @@ class _Judge:
         last = [event.finish for event in self.turn.events if isinstance(event, TurnEnded)]
         return finish(end.outcome, end.code, last[-1] if last else None)
 
+    def reasoning(self, value: str) -> None:
+        assert self._reasoning() == value
+
+    def reasoning_stripped(self, value: str) -> None:
+        assert self._reasoning().strip() == value.strip()
+
+    def _reasoning(self) -> str:
+        return "".join(event.text for event in self.turn.events if isinstance(event, Reasoning))
+
+    def role(self, value: str) -> None:
+        assert value == "assistant" and self.rows[-1].shown is not None
+
+    def tool_calls(self, value: list[dict[str, Any]]) -> None:
+        calls = self._calls()
+        assert len(calls) == len(value)
+        assert all(map(_is_call, calls, value))
+
+    def tool_calls_any_order(self, value: list[dict[str, Any]]) -> None:
+        calls = self._calls()
+        assert len(calls) == len(value)
+        assert all(any(_is_call(call, expected) for call in calls) for expected in value)
+
+    def tool_ids_unique(self, value: bool) -> None:
+        ids = [call.id for call in self._calls()]
+        assert (all(ids) and len(set(ids)) == len(ids)) == value
+
+    def _calls(self) -> list[ToolCalled]:
+        return [event for event in self.turn.events if isinstance(event, ToolCalled)]
+
+    def tools_runnable(self, value: list[str]) -> None:
+        """In a stack whatever may be run is run."""
+        assert sorted(self.played.tools_run) == sorted(value)
+
+    def tool_runs_max(self, value: int) -> None:
+        assert len(self.played.tools_run) <= value
+
+    def tool_arguments_any_of(self, value: list[dict[str, Any]]) -> None:
+        assert all(arguments in value for arguments in self.played.tool_arguments)
+
     def shown_as_complete(self, value: bool) -> None:
         assert self.turn.end is not None
         assert (self.turn.end.outcome is Outcome.COMPLETE) == value
@@ -243,6 +346,13 @@ class _Judge:
         assert self.turn.end is not None and self.turn.end.usage is not None
         usage = self.turn.end.usage
         assert {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens} == value
+
+    def usage_source(self, value: str) -> None:
+        self.usage_source_any_of([value])
+
+    def usage_source_any_of(self, value: list[str]) -> None:
+        assert self.turn.end is not None and self.turn.end.usage is not None
+        assert self.turn.end.usage.source in value
 
     def error(self, value: dict[str, Any] | None) -> None:
         end = self.turn.end
@@ -356,14 +466,42 @@ class _Judge:
         assert [row.shown for row in self.rows] == [value]
 
     def reconnect_reply(self, value: dict[str, Any]) -> None:
-        assert self.played.reconnected is not None
-        if "new_text" in value:
-            assert self.played.new_text == value["new_text"]
-        if "text_on_screen" in value:
-            assert self.played.reconnected.text == value["text_on_screen"]
+        reply = self.played.reconnected
+        assert reply is not None
+        for key, expected in value.items():
+            match key:
+                case "status_any_of":
+                    assert reply.stream.status is None or reply.stream.status in expected
+                case "new_text":
+                    assert self.played.new_text == expected
+                case "text_on_screen":
+                    assert reply.text == expected
+                case "says_lost_or_full_once":
+                    lost = (reply.stream.status or 200) >= 400 or reply.end is None or reply.end.code is not None
+                    assert (lost or reply.text == self.rows[-1].generated) == expected
+                case _:
+                    raise AssertionError(f"unknown key {key}")
 
     def replayed_events(self, value: int) -> None:
-        assert value == 0
-        reconnected = self.played.reconnected
-        assert reconnected is not None
-        assert [type(event) for event in reconnected.events].count(Ended) <= 1
+        """A client knows an event it had by its id, and skips it; better still it does not come."""
+        reply = self.played.reconnected
+        assert reply is not None
+        assert reply.stream.again == value
+        assert [type(event) for event in reply.events].count(Ended) <= 1
+
+
+def _characters(data: str) -> int:
+    """Of answer text in a chat completion chunk."""
+    try:
+        choices = json.loads(data).get("choices") or [{}]
+        return len((choices[0].get("delta") or {}).get("content") or "")
+    except (ValueError, AttributeError):
+        return 0
+
+
+def _is_call(call: ToolCalled, expected: dict[str, Any]) -> bool:
+    return (
+        expected.get("id", "*") in ("*", call.id)
+        and call.name == expected["name"]
+        and call.arguments == expected.get("arguments", call.arguments)
+    )
