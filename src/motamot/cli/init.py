@@ -108,11 +108,10 @@ def text() -> str:
     lines += ["[store]", *_keys(StoreSettings), ""]
     lines += ["# Several assistants: one such table each, with a name of its own.", "[assistants.default]"]
     tables = ("limits", "visible", "prices", "dialect")
-    lines += [*_keys(AssistantSettings, skip=("api_key", *tables)), ""]
+    lines += _keys(AssistantSettings, skip=("api_key", *tables))
+    lines += _inline("prices", "money per million tokens, where the table does not know the model", Prices)
+    lines += [*_inline("dialect", "faults of the model's server that are repaired", Dialect), ""]
     lines += ["[assistants.default.visible]", "# What visitors see of an answer beside its text.", *_of(Visible), ""]
-    lines += ["#[assistants.default.prices]", "# Money per million tokens, where the table does not know the model."]
-    lines += [*_of(Prices), ""]
-    lines += ["#[assistants.default.dialect]", "# Faults of the model's server that are repaired.", *_of(Dialect), ""]
     lines += ["[assistants.default.limits]", "# Sizes are bytes of UTF-8. The same table may stand as [server.limits]."]
     lines += _of(Limits)
     return "\n".join(lines) + "\n"
@@ -136,6 +135,14 @@ def _of(table: Any) -> list[str]:
         why = field.metadata.get("why", "")
         lines += _setting(field.name, f"{unit}; {why}" if why else _WORDS[field.name], default)
     return lines
+
+
+def _inline(name: str, words: str, table: Any) -> list[str]:
+    """A whole table as one setting: its fields mean something together, or where they are given at all."""
+    fields = {field.name: field.default for field in dataclasses.fields(table)}
+    value = {key: _EXAMPLES.get(key, default) for key, default in fields.items()}
+    each = "; ".join(f"{key}: {_WORDS[key]}" for key in fields)
+    return _setting(name, f"{words}. {each}", value)
 
 
 def _setting(name: str, words: str, default: Any) -> list[str]:
