@@ -9,6 +9,7 @@ import statistics
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -263,6 +264,21 @@ class TestKeys:
                 assert (first.status, again.status) == (200, 200)
                 assert again.json == first.json
                 assert (await v.fetch("POST", "/api/chat", {"message": "Hello", "key": "l"})).status == 429
+
+        run(scenario())
+
+    @pytest.mark.parametrize("key", ["a/b", "stop", "x/events", "é?#%", "a b", "../x", "k" * 200])
+    def test_any_key_can_stand_in_an_address(self, tmp_path: Path, key: str) -> None:
+        async def scenario() -> None:
+            async with serving(tmp_path, [HELD]) as s:
+                v = Visitor(s.port)
+                stream = await (await v.ask(key=key)).until("w1 ")
+                path = f"/api/exchanges/{quote(key, safe='')}"
+                second = await (await v.open("GET", f"{path}/events")).until("w1 ")
+                told = await v.fetch("POST", f"{path}/stop", {})
+                assert told.json["outcome"] == "stopped"
+                await stream.close()
+                await second.close()
 
         run(scenario())
 

@@ -34,6 +34,7 @@ class Heartbeats:
         self._every = seconds / 3
         self._streams: dict[Follower, tuple[int, int]] = {}  # event number at the last look, thirds of silence
         self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def open(self) -> int:
@@ -42,9 +43,13 @@ class Heartbeats:
 
     def add(self, follower: Follower) -> None:
         """Watch over a stream."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # a site may be started again on another: what was here is gone with the last one
+            self._loop, self._timer = loop, None
+            self._streams.clear()
         self._streams[follower] = (follower.number, 0)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._every, self._look)
+            self._timer = loop.call_later(self._every, self._look)
 
     def remove(self, follower: Follower) -> None:
         """The stream is over."""
@@ -58,8 +63,8 @@ class Heartbeats:
                 follower.nudge()
                 silent = 0
             self._streams[follower] = (follower.number, silent)
-        if self._streams:
-            self._timer = asyncio.get_running_loop().call_later(self._every, self._look)
+        if self._streams and self._loop is not None:
+            self._timer = self._loop.call_later(self._every, self._look)
 
 
 class Streamed(Response):

@@ -35,8 +35,9 @@ def routes(site: Site) -> list[Route]:
     return [
         Route("/api/chat", answered(chat, site), methods=["POST"]),
         Route("/api/chat/stream", answered(chat_stream, site), methods=["POST"]),
-        Route("/api/exchanges/{name}/events", answered(events, site), methods=["GET"]),
-        Route("/api/exchanges/{name}/stop", answered(stop, site), methods=["POST"]),
+        # A key may hold any printable character, a slash too.
+        Route("/api/exchanges/{name:path}/events", answered(events, site), methods=["GET"]),
+        Route("/api/exchanges/{name:path}/stop", answered(stop, site), methods=["POST"]),
         Route("/api/conversations/{name}", answered(conversation, site), methods=["GET", "DELETE"]),
     ]
 
