@@ -130,7 +130,9 @@ def test_more_connections_than_there_may_be_are_told_so(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with serving(tmp_path, SCRIPTS, limits=Limits(connections=10, head_seconds=1)) as s:
             held = [await asyncio.open_connection("127.0.0.1", s.port) for _ in range(12)]
-            assert statuses(await s.raw(request("GET", "/healthz", headers={"Connection": "close"}))) == [503]
+            got = await s.raw(request("GET", "/healthz", headers={"Connection": "close"}))
+            assert statuses(got) == [503] and b"retry-after: " in got
+            assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"] == "limit"
             for _, writer in held:
                 writer.close()
             await asyncio.sleep(0.1)
@@ -672,8 +674,8 @@ def test_a_line_of_the_log_is_one_line_whatever_the_path(
             async def fails(*_: object) -> None:
                 raise ValueError
 
-            s.site.exchanges.find = fails  # type: ignore[method-assign,assignment]  # a fault of ours
-            sent = request("GET", f"/api/exchanges/{name}/events", headers={"Connection": "close"})
+            s.site.exchanges.store.conversation = fails  # type: ignore[method-assign,assignment]  # a fault of ours
+            sent = request("GET", f"/api/conversations/{name}", headers={"Connection": "close"})
             assert statuses(await s.raw(sent)) == [500]
 
     run(scenario())

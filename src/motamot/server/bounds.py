@@ -17,7 +17,12 @@ from motamot.server.wire import Http
 
 __all__ = ["bounded"]
 
-_REASONS = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
+_REASONS = {
+    400: ("Bad Request", "bad_request"),
+    408: ("Request Timeout", "timeout"),
+    431: ("Request Header Fields Too Large", "limit"),
+    503: ("Service Unavailable", "limit"),
+}
 
 
 def bounded(limits: Limits) -> type[asyncio.Protocol]:
@@ -25,8 +30,8 @@ def bounded(limits: Limits) -> type[asyncio.Protocol]:
     return type("Bounded", (_Bounded,), {"limits": limits})
 
 
-class _HeadTooLarge(Exception):
-    """Ends the parsing of a request."""
+class _NotTaken(Exception):
+    """Ends the parsing of a request that is refused by its head."""
 
 
 class _Bounded(Http):
@@ -38,7 +43,7 @@ class _Bounded(Http):
         self._head_bytes = 0  # of a head that is not whole: what came since it began
         self._head_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
-        self._status = 400
+        self._refusal = (400, "this is no HTTP request")
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -70,8 +75,11 @@ class _Bounded(Http):
     def on_headers_complete(self) -> None:
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > self.limits.head_bytes:  # it came in one piece
-            self._status = 431
-            raise _HeadTooLarge
+            self._refusal = (431, f"the request's head has more than {self.limits.head_bytes} bytes")
+            raise _NotTaken
+        if len(self.connections) > self.limits.connections:
+            self._refusal = (503, "too many connections are open; try again in a moment")
+            raise _NotTaken
         self._in_head = False
         self._head_whole()
         super().on_headers_complete()
@@ -95,19 +103,20 @@ class _Bounded(Http):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
         """What uvicorn calls for bytes that are no request."""
-        told = "the request's head is too large" if self._status == 431 else "this is no HTTP request"
-        self._refuse(self._status, told)
+        self._refuse(*self._refusal)
 
     def _refuse(self, status: int, message: str) -> None:
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request
         if cycle is not None and cycle.response_started and not cycle.response_complete:
             self.transport.close()  # in the middle of an answer: not a byte that is not the answer's
             return
-        code = "limit" if status == 431 else "timeout" if status == 408 else "bad_request"
+        reason, code = _REASONS[status]
         content = msgspec.json.encode({"error": {"code": code, "message": message}})
         head = (
-            f"HTTP/1.1 {status} {_REASONS[status]}\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(content)}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n"
+            f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(content)}\r\n"
+            f"cache-control: no-store\r\nconnection: close\r\n"
+            + ("retry-after: 5\r\n" if status == 503 else "")
+            + "\r\n"
         )
         self.transport.write(head.encode() + content)
         self.transport.close()
