@@ -48,7 +48,7 @@ def test_every_link_to_a_file_of_ours_leads_there(page: Path) -> None:
 
 
 def test_the_first_example_of_the_readme_runs_as_it_stands(tmp_path: Path, environment: dict[str, str]) -> None:
-    [code] = blocks("README.md", "python")
+    code, _ = blocks("README.md", "python")
     script = [
         [{"call": {"name": "order_status", "arguments": {"order": "7"}}}, {"finish": "tool_calls"}],
         [{"say": "It left the warehouse."}, {"usage": {"prompt": 30, "completion": 5}}],
@@ -61,6 +61,24 @@ def test_the_first_example_of_the_readme_runs_as_it_stands(tmp_path: Path, envir
         assert done.stdout.startswith("It left the warehouse.\ncomplete, ")
         assert "Order 7 left the warehouse this morning." in json.dumps(server.requests[1].body["messages"])
         assert len(server.requests) == 2
+
+
+def test_the_second_example_of_the_readme_mounts_a_chat(tmp_path: Path, environment: dict[str, str]) -> None:
+    _, code = blocks("README.md", "python")
+    with scripted_model([[{"say": "Hi."}]]) as server:
+        program = code.replace("https://api.openai.com/v1", server.url) + (
+            "\nimport asyncio, json\nfrom motamot.testing import call, running\n"
+            "async def main():\n"
+            "    async with running(app):\n"
+            "        body = json.dumps({'message': 'hello'})\n"
+            "        headers = {'content-type': 'application/json'}\n"
+            "        answered = await call(app, 'POST /chat/api/chat', headers=headers, body=body.encode())\n"
+            "        print(answered.status, answered.json()['text'])\n"
+            "asyncio.run(main())\n"
+        )
+        (tmp_path / "mounted.py").write_text(program)
+        done = run(["mounted.py"], environment, tmp_path)
+    assert (done.stderr, done.stdout) == ("", "200 Hi.\n")
 
 
 class TestTutorial:
