@@ -263,6 +263,7 @@ def test_what_another_process_spends_from_the_same_books_counts(tmp_path: Path) 
             mine.clock.now = _today_at(10)
             await mine.ask()
             await other.ask()
+            await other.chat.exchanges.store.flush()  # bookings wait a moment for company
             mine.clock.now += 2
             await mine.refused("money_per_day")
 

@@ -87,7 +87,7 @@ Answer = Callable[["Exchange"], Awaitable[Ending]]
 class Exchange:
     """A running or ended exchange. Made by `Exchanges.begin`; use `follow` and `stop`.
 
-    log, state and the numbers may be read at any time.
+    log, state and the numbers may be read at any time. opens: it is the first of its conversation.
     """
 
     def __init__(
@@ -99,8 +99,10 @@ class Exchange:
         visible: Visible = Visible(),
         wishes: Wishes = Wishes(),
         marks: tuple[str, ...] = (),
+        opens: bool = False,
     ) -> None:
         self.begun = begun
+        self.opens = opens
         self.store = store
         self.limits = limits
         self.visible = visible
@@ -124,7 +126,7 @@ class Exchange:
         self._resume_timer: asyncio.TimerHandle | None = None
         self._gap: str | None = None  # what the text so far ends with, while a new turn's text is awaited
         self._marked = (0, 0)  # what the last checkpoint held: events, characters of text
-        self._finished = asyncio.Event()
+        self._finished: asyncio.Event | None = None  # made for the first who waits: it takes a kilobyte
 
     @property
     def id(self) -> str:
@@ -221,7 +223,8 @@ class Exchange:
     def settle(self) -> None:
         """The end is in the log: tell everybody who waits for it."""
         self.ended_at = time.monotonic()
-        self._finished.set()
+        if self._finished is not None:
+            self._finished.set()
         for call in self._at_end:
             call()
 
@@ -271,7 +274,9 @@ class Exchange:
 
     async def wait(self) -> Ended:
         """The end, when it has come."""
-        await self._finished.wait()
+        if not self.ended_at:
+            self._finished = self._finished or asyncio.Event()
+            await self._finished.wait()
         assert self.ended is not None
         return self.ended
 

@@ -97,7 +97,15 @@ class Exchanges:
         asking = _checked(asking, limits)
 
         def made(begun: ExchangeBegun) -> Exchange:
-            return Exchange(begun, store=self.store, limits=limits, visible=visible, wishes=wishes, marks=marks)
+            return Exchange(
+                begun,
+                store=self.store,
+                limits=limits,
+                visible=visible,
+                wishes=wishes,
+                marks=marks,
+                opens=asking.conversation is None,
+            )
 
         if asking.key is None:
             return await self._open(asking, answer, made)
@@ -189,9 +197,11 @@ class Exchanges:
     def _count(self, exchange: Exchange) -> None:
         self._running[exchange.id] = exchange
         self._running_of[exchange.begun.visitor] += 1
+        self.store.underway(len(self._running))
 
     def _uncount(self, exchange: Exchange) -> None:
         if self._running.pop(exchange.id, None) is not None:
+            self.store.underway(len(self._running))
             visitor = exchange.begun.visitor
             self._running_of[visitor] -= 1
             if not self._running_of[visitor]:

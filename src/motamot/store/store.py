@@ -171,6 +171,10 @@ class Store:
         """Hand over how an exchange ended. The first end of an exchange stands."""
         self._writer.submit(Job(records=(ended,)))
 
+    def underway(self, exchanges: int) -> None:
+        """How many exchanges are: while there are many, their bookings wait a moment for each other."""
+        self._writer.underway = exchanges
+
     async def flush(self) -> None:
         """Wait until everything handed over so far is written. Raises StoreError if it is not in time."""
         await self._ask(Job(call=_nothing))

@@ -29,7 +29,7 @@ from motamot.store import sweeping
 from motamot.store.booking import Batch, Record, undo_begin, undo_open
 from motamot.store.database import BUSY_MILLISECONDS, Database, explain, is_busy
 from motamot.store.owners import Lock, Owner, Watch, tidy
-from motamot.store.records import Begun, Checkpoint, CompletionOpened, ExchangeBegun, ExchangeEnded
+from motamot.store.records import Begun, Checkpoint, CompletionOpened, ExchangeBegun
 
 __all__ = ["Job", "Writer", "here"]
 
@@ -70,6 +70,7 @@ class Writer:
     """The writer thread and its inbox.
 
     error:        what keeps it from writing at the moment, or None. Hand-overs are taken all the same.
+    underway:     how many exchanges are, as its user says.
     truncate_due: set where text was deleted: the write-ahead log is emptied within a second or so.
     """
 
@@ -86,6 +87,7 @@ class Writer:
         self.owner = owner
         self.error: StoreError | None = None
         self.truncate_due = False
+        self.underway = 0
         self._failing_since: float | None = None
         self._limits = limits
         self._clock = clock
@@ -95,7 +97,6 @@ class Writer:
         self._awake = False  # it has been woken, and has not looked into the inbox since
         self._pending: list[Job] = []
         self._lock = threading.Lock()
-        self._underway = 0  # exchanges begun and not ended
         self._taken = 0
         self._done = 0
         self._engine: Engine = database.writing()
@@ -153,11 +154,6 @@ class Writer:
             if self._closing:
                 raise StoreError("the store is closed")
             self._taken += 1
-            for record in job.records:
-                if isinstance(record, ExchangeBegun):
-                    self._underway += 1
-                elif isinstance(record, ExchangeEnded):
-                    self._underway -= 1
             self._inbox.put(job)
             self._wake(waited=job.future is not None)
 
@@ -256,7 +252,7 @@ class Writer:
             waited = self._take_in()
             if not waited and not waits:
                 self._wakes.get(timeout=LINGER_SECONDS)
-            elif self._underway >= SIBLINGS and not self._ending:
+            elif self.underway >= SIBLINGS and not self._ending:
                 time.sleep(COMPANY_SECONDS)
         self._awake = False
         self._take_in()
