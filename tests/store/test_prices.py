@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from motamot.answer import Source, Usage
+from motamot.store import prices
 from motamot.store.contract import completion, exchange
 from motamot.store.prices import PriceBook, Prices, price
 from motamot.store.store import Store
@@ -107,3 +108,27 @@ def test_what_is_closed_after_a_crash_is_priced_too(tmp_path: Path) -> None:
         await store.close()
 
     asyncio.run(run())
+
+
+def test_what_is_reckoned_here_is_what_the_table_would_reckon() -> None:
+    """For every model of the table whose rates we keep: ours is faster, and never another sum."""
+    from genai_prices import Usage as Tokens
+    from genai_prices import calc_price
+    from genai_prices.data_snapshot import get_snapshot
+
+    kept = 0
+    for model in sorted({model.id for provider in get_snapshot().providers for model in provider.models}):
+        if not prices._is_priced(model, None) or prices._rates(model, None) is None:
+            continue
+        kept += 1
+        for prompt, generated, cached in ((1_000, 200, 0), (300_001, 4_567, 1_000), (5, 0, 5)):
+            theirs = calc_price(
+                Tokens(input_tokens=prompt, output_tokens=generated, cache_read_tokens=cached), model
+            ).total_price
+            spent = Usage(
+                prompt_tokens=prompt, completion_tokens=generated, cached_tokens=cached, source=Source.REPORTED
+            )
+            ours = price(model, spent)
+            assert ours is not None
+            assert ours[0] == pytest.approx(float(theirs), rel=1e-9)
+    assert kept > 100

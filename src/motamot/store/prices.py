@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import lru_cache
 
 from motamot.answer import Source, Usage
@@ -64,6 +65,9 @@ def price(model: str, usage: Usage, *, url: str | None = None) -> tuple[float, s
     """
     if usage.source is Source.UNKNOWN or not _is_priced(model, url):
         return None
+    if (rates := _rates(model, url)) is not None:
+        cost = rates.cost(usage)
+        return None if cost is None else (cost, rates.currency)
     from genai_prices import Usage as Tokens
     from genai_prices import calc_price
 
@@ -89,3 +93,21 @@ def _is_priced(model: str, url: str | None) -> bool:
     except (LookupError, ValueError):
         return False
     return True
+
+
+@lru_cache(maxsize=1024)
+def _rates(model: str, url: str | None) -> Prices | None:
+    """A priced model's rates, where they are the same at any hour and for any number of tokens; else None.
+
+    For most models they are. The table's own reckoning takes 60 µs, a tenth of what a whole request costs.
+    """
+    from genai_prices import Usage as Tokens
+    from genai_prices import calc_price
+
+    prices = calc_price(Tokens(input_tokens=1, output_tokens=1), model, provider_api_url=url).model.prices
+    if isinstance(prices, list) or prices.requests_kcount is not None:
+        return None
+    read, written, cached = prices.input_mtok, prices.output_mtok, prices.cache_read_mtok
+    if not isinstance(read, Decimal) or not isinstance(written, Decimal) or not isinstance(cached, Decimal | None):
+        return None
+    return Prices(input=float(read), output=float(written), cached=None if cached is None else float(cached))
