@@ -44,6 +44,35 @@ class Assembly(ABC):
     deltas: how many deltas of text, reasoning or tool calls have come; comments and pings do not count.
     """
 
+    __slots__ = (
+        "_closed",
+        "_clue",
+        "_deltas_max",
+        "_deviations",
+        "_dialect",
+        "_done",
+        "_end_mark",
+        "_error",
+        "_finish",
+        "_finish_word",
+        "_joiner",
+        "_left",
+        "_limits",
+        "_model",
+        "_reasoning_joiner",
+        "_reasonings",
+        "_repeats",
+        "_started",
+        "_texts",
+        "_think",
+        "_tools",
+        "_usage",
+        "_went_on",
+        "_whole_reasoning",
+        "_whole_text",
+        "deltas",
+    )
+
     def __init__(self, *, dialect: Dialect | None = None, limits: Limits | None = None) -> None:
         self._dialect = dialect or Dialect()
         self._limits = limits or Limits()

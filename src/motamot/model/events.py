@@ -26,6 +26,8 @@ _VALUES_MAX = 100  # JSON texts run into one event
 class EventStreamAssembly(Assembly):
     """A completion in an event stream, or in one JSON reply where the server does not stream. The body tells which."""
 
+    __slots__ = ("_decoder", "_error_field", "_head", "_heard")
+
     def __init__(self, *, dialect: Dialect | None = None, limits: Limits | None = None) -> None:
         super().__init__(dialect=dialect, limits=limits)
         self._decoder = Decoder(max_event_bytes=self._limits.event_bytes, observer=_Listener(self))

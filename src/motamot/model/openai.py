@@ -63,6 +63,8 @@ class OpenAIAssembly(EventStreamAssembly):
     Refusals are answer text: they are the model's words to the visitor. Only choice 0 is the answer.
     """
 
+    __slots__ = ("_between", "_event_max", "_ordinary", "_usage_reports")
+
     def __init__(self, *, dialect: Dialect | None = None, limits: Limits | None = None) -> None:
         super().__init__(dialect=dialect, limits=limits)
         self._usage_reports = 0  # on chunks with text

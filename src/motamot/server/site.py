@@ -7,6 +7,7 @@ import functools
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
@@ -220,16 +221,26 @@ class Site:
         return found
 
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+@dataclass(frozen=True, slots=True)
+class answered:  # noqa: N801 - it reads as the decorator it stands for
+    """`handler` on a site that has started; errors become responses, in the protocol's shape if it has one.
 
+    An ASGI app, not a function: Starlette wraps functions, and would have each piece of an answer go through it.
+    """
 
-def answered(handler: Handler, site: Site, protocol: Protocol | None = None) -> Endpoint:
-    """`handler` on a site that has started; errors become responses, in the protocol's shape if it has one."""
+    handler: Handler
+    site: Site
+    protocol: Protocol | None = None
 
-    async def endpoint(request: Request) -> Response:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._response(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+    async def _response(self, request: Request) -> Response:
+        site, protocol = self.site, self.protocol
         try:
             await site.start_on_use()
-            return await handler(site, request)
+            return await self.handler(site, request)
         except MotamotError as error:
             return site.refuse(request, error, protocol)
         except HTTPException as error:  # of the host's login
@@ -239,8 +250,6 @@ def answered(handler: Handler, site: Site, protocol: Protocol | None = None) -> 
         except Exception:
             _logger.exception("%s failed", _shown(request))
             return refusals.unexpected()
-
-    return endpoint
 
 
 def _shown(request: Request) -> str:
