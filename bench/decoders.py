@@ -1,4 +1,4 @@
-"""Event-stream decoders side by side: `python bench/decoders.py` (the group `bench` installs the peers).
+"""Event-stream decoders side by side: `python -m bench.decoders` (the group `bench` installs the peers).
 
 Every decoder reads the same streams in one process, in the same feedings, in interleaved rounds; the best round
 counts, in CPU time. Ours must first give the events that were written. Output: Markdown.
@@ -19,13 +19,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 from motamot.sse import Decoder, Event
 
 __all__ = ["FEEDINGS", "Stream", "pieces_of", "streams"]
 
 
-STREAM_BYTES = 2_000_000
+STREAM_BYTES = 400_000
 
 
 @dataclass(frozen=True)
@@ -149,8 +150,9 @@ def _ours(pieces: list[bytes]) -> int:
 def _floor(pieces: list[bytes]) -> int:
     """Not a decoder: split, slice and decode, none of the standard's rules; what Python can do at all."""
     rest, count = b"", 0
+    blank = b"\r\n\r\n" if b"\r" in pieces[0] else b"\n\n"
     for piece in pieces:
-        *blocks, rest = (rest + piece).split(b"\n\n")
+        *blocks, rest = (rest + piece).split(blank)
         for block in blocks:
             block[6:].decode()
             count += 1
@@ -234,9 +236,13 @@ def measure(stream: Stream, feeding: int | None, rounds: int) -> dict[str, float
     for name, (decode, _) in DECODERS.items():
         try:
             right = decode(pieces) == len(stream.events)
+        except ImportError as error:  # else a peer that is not there would count as one that is slower
+            raise SystemExit(f"{name} cannot be measured: {error}") from error
         except Exception:  # noqa: BLE001 - whatever a peer raises on a legal stream
             right = False
         best[name] = float("inf") if right or name.startswith("(") else None
+    gc.collect()
+    gc.freeze()  # what the peers have loaded is looked through no more, neither here nor while they are measured
     for _ in range(rounds):
         for name, (decode, _) in DECODERS.items():
             so_far = best[name]
@@ -271,10 +277,10 @@ def table(stream: Stream, rounds: int) -> tuple[str, float]:
     return head + "\n".join(rows) + "\n", min(leads.values())
 
 
-def main() -> int:
-    """Print the tables; exit status 1 when a peer was faster anywhere."""
+def main() -> None:
+    """Print the tables, and in the end how far ahead of the fastest peer the decoder was at the least."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--bytes", type=int, default=STREAM_BYTES, help="size of each stream")
     options.add_argument("--only", default="", help="streams whose name holds this")
     chosen = options.parse_args()
@@ -287,8 +293,9 @@ def main() -> int:
             print(text, flush=True)
             least = min(least, lead)
     print(f"Smallest lead over the fastest peer: {least:.2f}.")
-    return 0 if least > 1 else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Run as a file, this folder comes first in the path, and its `http` would stand for the standard library's.
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
+    main()

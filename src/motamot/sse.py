@@ -16,7 +16,8 @@ __all__ = ["Decoder", "Event", "Ignored", "LimitExceeded", "Observer", "Residue"
 _MARK = b"\xef\xbb\xbf"  # the byte-order mark; "UTF-8 decode" drops one at the very start
 _NUL, _LF, _CR, _SPACE, _COLON = 0, 10, 13, 32, 58  # `13 in data` is seven times as fast as `b"\r" in data`
 _RETRY_DIGITS = 300  # a longer wait than the age of the world, and still a float when divided by 1000
-_BLANKS = (b"\n\n", b"\r\n\r\n")  # the ends of a block, without and with CR
+_BLANKS = (b"\n\n", b"\r\n\r\n")  # how blocks end, without and with CR
+_BETWEEN = (b"\n\ndata: ", b"\r\n\r\ndata: ")
 _SMALL = 1 << 10  # bytes; in a smaller piece a run of events is not worth looking for
 _STEP = 1 << 16  # bytes; a larger piece is worked through in steps: what is made of it at once stays in the cache
 
@@ -173,10 +174,10 @@ class Decoder:
             if chunk[-2:] == b"\n\n" or chunk[-4:] == b"\r\n\r\n":
                 return self._take_small(chunk, size)
         if self._plain and size <= _STEP:
-            blank = _BLANKS[_CR in chunk]
-            end = chunk.rfind(blank)
+            has_cr = _CR in chunk
+            end = chunk.rfind(_BLANKS[has_cr])
             if end >= 0:
-                return self._take_blocks(chunk, end, blank)
+                return self._take_blocks(chunk, end, has_cr)
         if self._over or self._closed:
             self._refuse()
         if self._skip_lf or not self._started:
@@ -226,47 +227,49 @@ class Decoder:
         self._lines(lines, size, events)
         return events
 
-    def _take_blocks(self, chunk: bytes, end: int, blank: bytes) -> list[Event]:
-        """Take a piece that, with the tail before it, holds whole blocks up to the blank line at `end`."""
+    def _take_blocks(self, chunk: bytes, end: int, has_cr: bool) -> list[Event]:
+        """Take a piece that, with the tail before it, holds whole blocks up to the blank line at `end`.
+
+        Most often each block is one `data: ` line. Such a run is cut where one ends and the next begins; what has no
+        line end left inside is an event, and the rare part that has one goes to the state machine.
+        """
+        blank = _BLANKS[has_cr]
         if self._tail:
             end += len(self._tail)
             chunk = b"".join((self._tail, chunk))
             self._tail = b""
-        events: list[Event] = []
         rest = chunk[end + len(blank) :]
-        if chunk[:6] == b"data: " and end <= self._max:
-            run = chunk[6:end]
-            if _LF in run or _CR in run:
-                self._run(run, blank, events)
-            else:
-                events.append(_new(Event, ("message", run.decode("utf-8", "replace"), self.last_event_id)))
-        else:
+        if chunk[:6] != b"data: " or end > self._max:  # of a run that is no larger, no block can be too large
+            events: list[Event] = []
             self._lines(chunk[: end + len(blank)].splitlines(), end, events)
-        if self._over:
-            return events
+            if self._over:
+                return events
+        else:
+            run, last_id = chunk[6:end], self.last_event_id
+            if _LF not in run and not (has_cr and _CR in run):
+                events = [_new(Event, ("message", run.decode("utf-8", "replace"), last_id))]
+            else:
+                parts = run.split(_BETWEEN[has_cr])
+                inside = b"".join(parts)
+                if _LF not in inside and not (has_cr and _CR in inside):
+                    events = [_new(Event, ("message", part.decode("utf-8", "replace"), last_id)) for part in parts]
+                else:
+                    events = self._take_parts(parts, blank)
         if _LF in rest or _CR in rest or len(rest) > self._max:
             events += self._take(rest)
         else:
             self._tail = rest
         return events
 
-    def _run(self, run: bytes, blank: bytes, events: list[Event]) -> None:
-        """Read whole blocks, given without the `data: ` they begin with and the blank line they end with.
-
-        Cut where one block ends and a data line begins; a part that has no line end left inside is an event. All of
-        them together are no larger than one block may be.
-        """
-        parts = run.split(blank + b"data: ")
-        inside = b"".join(parts)
-        if _LF not in inside and _CR not in inside:
-            last_id = self.last_event_id
-            events += [_new(Event, ("message", part.decode("utf-8", "replace"), last_id)) for part in parts]
-            return
+    def _take_parts(self, parts: list[bytes], blank: bytes) -> list[Event]:
+        """Take whole blocks, given without the `data: ` they begin with and the blank line they end with."""
+        events: list[Event] = []
         for part in parts:
             if _LF in part or _CR in part:
                 self._lines((b"data: " + part + blank).splitlines(), len(part), events)
             else:
                 events.append(_new(Event, ("message", part.decode("utf-8", "replace"), self.last_event_id)))
+        return events
 
     def _take(self, chunk: bytes) -> list[Event]:
         """Take any piece: finished lines are read, the rest becomes the tail."""
