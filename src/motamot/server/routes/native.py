@@ -98,7 +98,10 @@ async def stop(site: Site, request: Request) -> Response:
     seen = parse_stop(await guards.json_body(request, site.limits), site.limits)
     visitor = await visitor_of(request, site.identify)
     ended = await site.exchanges.stop(request.path_params["name"], visitor.name, seen=seen)
-    told = {"outcome": ended.outcome if ended else None, "shown": ended.shown if ended else 0}
+    told: dict[str, object] = {"outcome": ended.outcome if ended else None, "shown": ended.shown if ended else 0}
+    if ended is None:
+        seconds = f"{site.limits.stop_memory_seconds:g} s"
+        told["message"] = f"nothing of this name is yours: a question that comes under it within {seconds} is stopped"
     return _json(site, request, told, status=200 if ended else 202)
 
 
