@@ -85,13 +85,15 @@ def starlette(chat: Assistant) -> ASGIApp:
 def fastapi(chat: Assistant) -> ASGIApp:
     app = FastAPI(lifespan=chat.lifespan)
     app.mount("/chat", chat.asgi)
-    return app
+    theirs: ASGIApp = app
+    return theirs
 
 
 def without_lifespan(chat: Assistant) -> ASGIApp:
     app = FastAPI()
     app.mount("/chat", chat.asgi)
-    return app
+    theirs: ASGIApp = app
+    return theirs
 
 
 def django(chat: Assistant) -> ASGIApp:
