@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from motamot.assistant import Assistant
 from motamot.errors import ModelUnavailable, SettingsError
 from motamot.limits import Limits
 from motamot.model import known, local, servers, sources
@@ -31,6 +32,7 @@ from motamot.model.recorded import RecordedModel
 from motamot.model.servers import find_servers, list_models
 from motamot.model.sources import OPENAI_MODEL, Choice, Wanted, from_environment, resolve
 from motamot.model.turn import Message, TurnRequest
+from motamot.settings import AssistantSettings, Settings, StoreSettings, assistant_from
 from tests.model.stand_in_hub import StandInHub, hub_model
 from tests.model.tiny_gguf import write_tiny_gguf
 from tests.need import need
@@ -547,6 +549,8 @@ def shelf(gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[
         version="0.1.2",
         module="tiny_model_for_tests",
         wheel_size=len(other),
+        system="Say little.",
+        max_tokens=30,
     )
     for name, value in (("DEFAULT", default), ("PACKAGED", packaged)):
         monkeypatch.setattr(sources, name, value)
@@ -650,6 +654,50 @@ def test_an_embedded_model_can_be_named(environ: dict[str, str], shelf: tuple[by
     assert (cache_folder(environ) / "tiny-packaged.gguf").exists()
     with pytest.raises(SettingsError, match="there is no embedded model 'gemma', only tiny-default, tiny-packaged"):
         choose(Wanted(local=True, model="gemma"), environ)
+
+
+def test_an_embedded_model_gets_what_suits_it_where_the_assistant_says_nothing(
+    environ: dict[str, str], shelf: tuple[bytes, PackagedModel]
+) -> None:
+    def assistant(**said: Any) -> Assistant:
+        settings = Settings(assistants={"a": AssistantSettings(local=True, model="tiny-packaged", **said)})
+        return assistant_from(settings, proceed=True, environ=environ)
+
+    plain = assistant()
+    assert plain.system == "Say little."
+    assert plain.extra == {"temperature": 0.1, "repeat_penalty": 1.1}
+    assert plain.limits.max_tokens == 30
+
+    own = assistant(system="Say much.", extra={"temperature": 1.0}, limits={"max_tokens": 200})
+    assert own.system == "Say much."
+    assert own.extra == {"temperature": 1.0, "repeat_penalty": 1.1}
+    assert own.limits.max_tokens == 200
+    assert assistant(system="").system == ""
+
+
+def test_what_suits_an_embedded_model_reaches_it(
+    environ: dict[str, str], shelf: tuple[bytes, PackagedModel], tmp_path: Path
+) -> None:
+    """The longer prompt is counted, and the answer, which by itself has no end, ends at its bound."""
+
+    async def used(**said: Any) -> tuple[int, int]:
+        of = AssistantSettings(local=True, model="tiny-packaged", **said)
+        settings = Settings(assistants={"a": of}, store=StoreSettings(database=":memory:"))
+        chat = await asyncio.to_thread(assistant_from, settings, proceed=True, environ=environ)
+        async with chat, chat.ask("hello") as answer:
+            async for _ in answer:
+                pass
+            return answer.usage.prompt_tokens, answer.usage.completion_tokens
+
+    with_system, generated = asyncio.run(used(extra={"ignore_eos": True}))
+    without, _ = asyncio.run(used(system="", extra={"ignore_eos": True}))
+    assert with_system > without > 0
+    assert generated == 30
+
+
+def test_a_model_file_of_the_users_own_gets_nothing_added(environ: dict[str, str], gguf: Path) -> None:
+    choice = choose(Wanted(gguf=gguf), environ)
+    assert (choice.system, choice.extra) == (None, {})
 
 
 def test_a_disk_problem_is_not_answered_with_another_download(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -63,6 +63,7 @@ class Choice:
     name:   of the model.       why: what was chosen and why, one line for the user.
     labels: shown beside each answer: `demo_model`, `test_model`, `recorded`; none for a model of the user's own.
     limits: those asked for, lowered to what the model can keep: its context may be small.
+    system, extra: a prompt and request fields that suit an embedded model, for an assistant that has none of its own.
     """
 
     make: Callable[[], Model]
@@ -70,6 +71,8 @@ class Choice:
     why: str
     labels: tuple[str, ...] = ()
     limits: Limits
+    system: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 def resolve(
@@ -264,7 +267,12 @@ def _embedded(wanted: Wanted, consent: _Consent, environ: Mapping[str, str], hub
             f"There is a smaller one instead, good enough to try things out and for nothing else: {PACKAGED.title}."
         )
         model, path = PACKAGED, _file_of(PACKAGED, consent, environ, hub)
-    return _local(wanted, path, model.name, model.marks, f"{model.title}, on this machine, {because}")
+    limits = wanted.limits
+    if model.max_tokens is not None and limits.max_tokens == Limits().max_tokens:
+        limits = replace(limits, max_tokens=model.max_tokens)
+    why = f"{model.title}, on this machine, {because}"
+    choice = _local(replace(wanted, limits=limits), path, model.name, model.marks, why)
+    return replace(choice, system=model.system, extra=model.extra)
 
 
 def _file_of(model: KnownModel, consent: _Consent, environ: Mapping[str, str], hub: str | None) -> Path:

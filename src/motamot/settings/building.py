@@ -104,11 +104,11 @@ def assistant_from(
     stand_in = its.fallback == "recorded" and "recorded" not in choice.labels
     arguments: dict[str, Any] = {
         "name": name,
-        "system": its.system,
+        "system": its.system if its.system is not None else choice.system,
         "store": database(settings, environ),
         "limits": choice.limits,
         "visible": Visible(**_given(its.visible)),
-        "extra": its.extra,
+        "extra": {**choice.extra, **its.extra},
         "prices": Prices(**_given(its.prices)) if its.prices is not None else None,
         "recorded": its.recorded if stand_in else (),
         "origins": its.origins,
