@@ -66,7 +66,7 @@ class ToolSpec:
 class TurnRequest:
     """One completion to be asked for.
 
-    tool_choice: `auto`, `none`, `required`, or None to say nothing.
+    tool_choice: `auto`, `none`, `required`, `{"type": "function", …}` for one tool, or None to say nothing.
     extra:       further fields of the request body (temperature, …), as the assistant's settings give them.
     headers:     further request headers: an HTTP model sends them as they are (the completion's id, to find it
                  again in a provider's log: `X-Client-Request-Id`).
@@ -75,7 +75,7 @@ class TurnRequest:
     messages: Sequence[Message]
     max_tokens: int
     tools: Sequence[ToolSpec] = ()
-    tool_choice: str | None = None
+    tool_choice: str | dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
 
