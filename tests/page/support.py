@@ -14,7 +14,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from playwright.async_api import Browser, BrowserContext, Locator, Page, Playwright, Request, async_playwright, expect
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    Playwright,
+    Request,
+    Route,
+    async_playwright,
+    expect,
+)
 
 from motamot.answer import AnswerEvent
 from motamot.assistant import Assistant, Question
@@ -26,7 +36,7 @@ from motamot.server.run import Server, listen
 from motamot.server.site import Site
 from tests.need import need
 
-__all__ = ["Chat", "Chromium", "Reader", "Scripts", "chat", "opened"]
+__all__ = ["Chat", "Chromium", "Reader", "Scripts", "chat", "deliver", "opened"]
 
 T = TypeVar("T")
 Scripts = object
@@ -196,8 +206,8 @@ class Reader:
     async def ended(self, outcome: str, number: int = -1, seconds: float = 5) -> None:
         """Wait until an answer has ended so; what is refused is marked `failed`, too."""
         answer = self.answer(number)
-        await expect(answer).to_have_attribute("aria-busy", "false", timeout=seconds * 1000)
-        assert await answer.get_attribute("data-outcome") == outcome
+        await expect(answer).to_have_attribute("data-outcome", outcome, timeout=seconds * 1000)
+        await expect(answer).to_have_attribute("aria-busy", "false")
 
     async def text(self, number: int = -1) -> str:
         """An answer's text as it stands in the page, to the character."""
@@ -229,6 +239,13 @@ class Reader:
         told = await self.page.request.get(f"api/conversations/{conversation}")
         exchanges: list[dict[str, Any]] = json.loads(await told.body())["exchanges"]
         return exchanges
+
+
+def deliver(reader: Reader, route: Route) -> asyncio.Task[Any]:
+    """Let a question reach the server, and its answer not reach the page."""
+    data = route.request.post_data_buffer
+    sent = reader.page.request.post("api/chat/stream", data=data, headers={"content-type": "application/json"})
+    return asyncio.ensure_future(sent)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import Browser, Route, expect
 
 from motamot.limits import Limits
-from tests.page.support import Chromium, chat, opened
+from tests.page.support import Chromium, chat, deliver, opened
 
 GATED = [{"say": ["First ", "piece."]}, {"gate": "curtain"}, {"say": [" And", " the rest."]}]
 
@@ -161,9 +161,36 @@ def test_a_stop_before_anything_has_come_stops_too(chromium: Chromium, tmp_path:
             await served.model.wait_left(0, timeout=1)
             await reader.ended("stopped")
             assert await served.outcomes() == ["stopped"]
+            # The stop may have been quicker than the answer's first event: then its conversation is learned now.
+            await expect(reader.page.get_by_role("button", name="Delete")).to_be_visible()
             await reader.page.reload()
             await reader.ended("stopped")
             assert len(served.model.requests) == 1, "a stopped question is not asked again by a reload"
+
+    chromium.run(scenario)
+
+
+def test_a_stop_before_the_page_knows_its_conversation_is_shown_after_a_reload(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [GATED]) as served, opened(browser, served.url) as reader:
+
+            async def deliver_but_answer_nothing(route: Route) -> None:
+                if len(reader.asked) > 1:
+                    await route.continue_()
+                else:
+                    deliver(reader, route)
+
+            await reader.page.route("**/api/chat/stream", deliver_but_answer_nothing)
+            await reader.ask("Hello")
+            await served.model.wait_gate("curtain")
+            await reader.page.keyboard.press("Escape")
+            await served.model.wait_left(0, timeout=2)
+            await expect(reader.page.get_by_role("button", name="Delete")).to_be_visible()
+            await reader.page.reload()
+            await reader.ended("stopped")
+            assert await reader.questions() == ["Hello"] and len(served.model.requests) == 1
 
     chromium.run(scenario)
 
@@ -178,10 +205,7 @@ def test_a_stop_that_overtakes_its_question_is_remembered(chromium: Chromium, tm
 
             async def hold(route: Route) -> None:
                 await held.wait()
-                request = route.request
-                await reader.page.request.post(
-                    "api/chat/stream", data=request.post_data_buffer, headers={"content-type": "application/json"}
-                )
+                await deliver(reader, route)
                 arrived.set()
                 await route.abort()
 
@@ -194,6 +218,9 @@ def test_a_stop_that_overtakes_its_question_is_remembered(chromium: Chromium, tm
             held.set()
             await asyncio.wait_for(arrived.wait(), 5)
             assert set(await served.outcomes()) <= {"stopped"}
+            await reader.page.reload()
+            await asyncio.sleep(0.3)
+            assert len(reader.asked) == 1 and await reader.questions() == [], "a reload does not ask it again"
 
     chromium.run(scenario)
 
@@ -215,6 +242,14 @@ def test_a_stop_that_is_not_answered_is_posted_again(chromium: Chromium, tmp_pat
                     await route.continue_()
 
             await reader.page.route("**/stop", fail_twice)
+            await reader.page.evaluate("""() => {
+                const real = window.fetch
+                window.kept = []
+                window.fetch = (url, more) => {
+                    if (url.endsWith("/stop")) window.kept.push(more.keepalive)
+                    return real(url, more)
+                }
+            }""")
             await reader.ask("Hello")
             await reader.shows("First piece.")
             await reader.page.keyboard.press("Escape")
@@ -223,6 +258,7 @@ def test_a_stop_that_is_not_answered_is_posted_again(chromium: Chromium, tmp_pat
             assert await served.outcomes() == ["stopped"]
             assert len(tried) == 3 and tried[2] - tried[1] > tried[1] - tried[0] > 0.3
             assert bodies[0] == bodies[1] == bodies[2] and bodies[0]["seen"] >= 2
+            assert await reader.page.evaluate("kept") == [True] * 3, "each goes out though the page is being closed"
 
     chromium.run(scenario)
 
@@ -240,6 +276,39 @@ def test_a_stop_that_never_arrives_ends_with_the_resume_window(chromium: Chromiu
             await reader.ended("stopped")
             await served.model.wait_left(0, timeout=3)
             assert await served.outcomes() == ["abandoned"]
+
+    chromium.run(scenario)
+
+
+def test_a_stop_goes_out_though_the_page_is_closed_in_the_same_moment(chromium: Chromium, tmp_path: Path) -> None:
+    leave = "() => { dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' })); location.href = 'about:blank' }"
+
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [GATED]) as served, opened(browser, served.url) as reader:
+            await reader.ask("Hello")
+            await reader.shows("First piece.")
+            await reader.page.evaluate(leave)
+            await reader.page.wait_for_url("about:blank")
+            await served.model.wait_left(0, timeout=3)
+            assert await served.outcomes() == ["stopped"]
+
+    chromium.run(scenario)
+
+
+def test_after_a_stop_somewhere_else_the_page_shows_what_the_transcript_keeps(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    """Another page of this visitor had seen less when it stopped."""
+
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [GATED]) as served, opened(browser, served.url) as reader:
+            await reader.ask("Hello")
+            await reader.shows("First piece.")
+            [row] = await reader.transcript()
+            await reader.page.request.post(f"api/exchanges/{row['exchange']}/stop", data={"seen": 2})
+            await reader.ended("stopped")
+            [row] = await reader.transcript()
+            assert row["text"] == await reader.text() == "First "
 
     chromium.run(scenario)
 
@@ -310,19 +379,23 @@ def test_a_long_answer_stays_smooth(chromium: Chromium, tmp_path: Path) -> None:
     chromium.run(scenario)
 
 
-def test_a_page_without_frames_loses_nothing(chromium: Chromium, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("reason", "outcome"), [("stop", "complete"), ("length", "truncated")])
+def test_a_page_without_frames_loses_nothing(chromium: Chromium, tmp_path: Path, reason: str, outcome: str) -> None:
     """A hidden page gets no frames, and keeps its stream."""
     before = "window.requestAnimationFrame = () => 1; Object.defineProperty(document, 'hidden', { get: () => true })"
 
     async def scenario(browser: Browser) -> None:
-        async with chat(tmp_path, [GATED]) as served, opened(browser, served.url, before=before) as reader:
+        async with (
+            chat(tmp_path, [[*GATED, {"finish": reason}]]) as served,
+            opened(browser, served.url, before=before) as reader,
+        ):
             await reader.ask("Hello")
             await served.model.wait_gate("curtain")
             await reader.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
             await asyncio.sleep(0.2)
             assert len(served.site.exchanges.running) == 1 and served.model.requests[0].left_at is None
             served.model.release("curtain")
-            await reader.ended("complete")
+            await reader.ended(outcome)
             assert await reader.text() == "First piece. And the rest."
             assert len(served.model.requests) == 1
 

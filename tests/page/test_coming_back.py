@@ -17,10 +17,11 @@ from motamot.limits import Limits
 from motamot.scripted.model import ScriptedModel
 from motamot.server.run import listen
 from tests.page.network import network
-from tests.page.support import Chromium, chat, opened
+from tests.page.support import Chromium, chat, deliver, opened
 
 GATED = [{"say": ["First ", "piece."]}, {"gate": "curtain"}, {"say": [" And", " the rest."]}]
 WHOLE = "First piece. And the rest."
+FAST = "const wait = window.setTimeout; window.setTimeout = (call, ms) => wait(call, ms / 60)"  # minutes in seconds
 
 
 def test_a_reload_in_the_middle_goes_on_with_the_answer(chromium: Chromium, tmp_path: Path) -> None:
@@ -43,32 +44,40 @@ def test_a_reload_in_the_middle_goes_on_with_the_answer(chromium: Chromium, tmp_
     chromium.run(scenario)
 
 
-def test_a_reload_before_anything_has_come_asks_nothing_twice(chromium: Chromium, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("earlier", [[], ["Before"]])
+def test_a_reload_before_anything_has_come_asks_nothing_twice(
+    chromium: Chromium, tmp_path: Path, earlier: list[str], ended: bool
+) -> None:
     """The question may have arrived or not: posted again under its key, it is answered once."""
 
     async def scenario(browser: Browser) -> None:
-        async with chat(tmp_path, [GATED]) as served, opened(browser, served.url) as reader:
+        scripts = [[{"say": "Before."}] for _ in earlier] + [GATED]
+        async with chat(tmp_path, scripts) as served, opened(browser, served.url) as reader:
+            for question in earlier:
+                await reader.ask(question)
+                await reader.ended("complete")
+            reader.asked.clear()
 
             async def deliver_but_answer_nothing(route: Route) -> None:
                 if len(reader.asked) > 1:
                     await route.continue_()
-                    return
-                request = route.request
-                asyncio.ensure_future(  # noqa: RUF006 - it ends with the context
-                    reader.page.request.post(
-                        "api/chat/stream", data=request.post_data_buffer, headers={"content-type": "application/json"}
-                    )
-                )
+                else:
+                    deliver(reader, route)
 
             await reader.page.route("**/api/chat/stream", deliver_but_answer_nothing)
             await reader.ask("Hello")
             await served.model.wait_gate("curtain")
+            if ended:
+                served.model.release("curtain")
+                await served.outcomes()
             await reader.page.reload()
-            await reader.shows("First piece.")
+            await reader.shows(WHOLE if ended else "First piece.")
             served.model.release("curtain")
             await reader.ended("complete")
-            assert await reader.questions() == ["Hello"] and await reader.answers() == [WHOLE]
-            assert len(served.model.requests) == 1
+            assert await reader.questions() == [*earlier, "Hello"]
+            assert (await reader.answers())[-1] == WHOLE
+            assert len(served.model.requests) == len(scripts)
 
     chromium.run(scenario)
 
@@ -126,15 +135,61 @@ def test_a_lost_network_loses_nothing(chromium: Chromium, tmp_path: Path) -> Non
     chromium.run(scenario)
 
 
-def test_tries_grow_further_apart_and_come_to_an_end(chromium: Chromium, tmp_path: Path) -> None:
-    """The clock runs fast in this page: two minutes of tries in a few seconds."""
-    fast = "const wait = window.setTimeout; window.setTimeout = (call, ms) => wait(call, ms / 60)"
+def test_a_network_that_breaks_again_and_again_is_borne_as_long_as_text_comes(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    times = 12  # more than there are tries in a row
 
+    async def scenario(browser: Browser) -> None:
+        script: list[dict[str, str]] = []
+        for number in range(times):
+            script += [{"say": f"Piece {number}. "}, {"gate": f"gate-{number}"}]
+        async with (
+            chat(tmp_path, [script]) as served,
+            network(served.port) as between,
+            opened(browser, between.url, before=FAST) as reader,
+        ):
+            await reader.ask("Hello")
+            for number in range(times):
+                await reader.shows(re.compile(f"Piece {number}. $"))
+                between.cut()
+                between.mend()
+                served.model.release(f"gate-{number}")
+            await reader.ended("complete")
+            assert await reader.text() == "".join(f"Piece {number}. " for number in range(times))
+            assert len(served.model.requests) == 1
+
+    chromium.run(scenario)
+
+
+def test_when_the_network_is_back_a_connection_that_died_with_it_is_not_waited_for(
+    chromium: Chromium, tmp_path: Path
+) -> None:
     async def scenario(browser: Browser) -> None:
         async with (
             chat(tmp_path, [GATED]) as served,
             network(served.port) as between,
-            opened(browser, between.url, before=fast) as reader,
+            opened(browser, between.url) as reader,
+        ):
+            between.die_after(b"piece.")
+            await reader.ask("Hello")
+            await reader.shows("First piece.")
+            served.model.release("curtain")
+            await reader.page.context.set_offline(True)
+            await reader.page.context.set_offline(False)
+            await reader.ended("complete")
+            assert await reader.text() == WHOLE
+            assert len(served.model.requests) == 1
+
+    chromium.run(scenario)
+
+
+def test_tries_grow_further_apart_and_come_to_an_end(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with (
+            chat(tmp_path, [GATED]) as served,
+            network(served.port) as between,
+            opened(browser, between.url, before=FAST) as reader,
         ):
             times: list[float] = []
             reader.page.on("requestfailed", lambda _: times.append(asyncio.get_running_loop().time()))
@@ -151,6 +206,28 @@ def test_tries_grow_further_apart_and_come_to_an_end(chromium: Chromium, tmp_pat
             await reader.page.get_by_role("button", name="Try again").click()
             await reader.shows(WHOLE)
             assert len(served.model.requests) == 1 and await reader.questions() == ["Hello"]
+
+    chromium.run(scenario)
+
+
+def test_a_stop_while_the_connection_is_lost_is_delivered_when_it_is_back(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with (
+            chat(tmp_path, [GATED]) as served,
+            network(served.port) as between,
+            opened(browser, between.url) as reader,
+        ):
+            await reader.ask("Hello")
+            await reader.shows("First piece.")
+            between.cut()
+            await expect(reader.page.get_by_text("Connection lost. Trying again…")).to_be_visible()
+            await reader.page.keyboard.press("Escape")
+            await reader.ended("stopped")
+            assert len(served.site.exchanges.running) == 1
+            between.mend()
+            await served.model.wait_left(0, timeout=5)
+            assert await served.outcomes() == ["stopped"]
+            assert await reader.text() == "First piece." and await reader.mark() == "Stopped."
 
     chromium.run(scenario)
 
@@ -276,12 +353,15 @@ def test_a_restart_ends_the_answer_as_interrupted(chromium: Chromium, tmp_path: 
     chromium.run(scenario)
 
 
-def test_a_killed_server_is_followed_into_its_next_life(chromium: Chromium, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pieces", [["First piece."], ["First ", "piece."], ["F", "irst ", "piece."]])
+def test_a_killed_server_is_followed_into_its_next_life(chromium: Chromium, tmp_path: Path, pieces: list[str]) -> None:
+    """What it had shown in its last second is in no book, so that its events end before the page's number."""
+
     async def scenario(browser: Browser) -> None:
         listening = listen("127.0.0.1", 0)
         port = listening.getsockname()[1]
         listening.close()
-        async with ScriptedModel([GATED, [{"say": "Again."}]]) as model:
+        async with ScriptedModel([[{"say": pieces}, *GATED[1:]], [{"say": "Again."}]]) as model:
             process = await serve(port, model.url, tmp_path)
             try:
                 async with opened(browser, f"http://127.0.0.1:{port}/") as reader:

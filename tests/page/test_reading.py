@@ -199,6 +199,22 @@ def test_the_view_follows_the_end_until_the_reader_scrolls_up(chromium: Chromium
     chromium.run(scenario)
 
 
+def test_a_question_brings_the_view_to_its_answer(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        scripts = [[LONG[0]], [{"say": "Short."}]]
+        async with chat(tmp_path, scripts) as served, opened(browser, served.url) as reader:
+            await reader.ask("Hello")
+            await reader.ended("complete")
+            await reader.page.locator("#log").evaluate("e => e.scrollTo(0, 0)")
+            await expect(reader.page.get_by_role("button", name="Jump to latest")).to_be_visible()
+            await reader.ask("And then?")
+            await reader.shows("Short.")
+            await expect(reader.page.get_by_role("button", name="Jump to latest")).to_be_hidden()
+            assert (await place(reader))[1] <= 4
+
+    chromium.run(scenario)
+
+
 def test_a_short_step_up_is_respected_too(chromium: Chromium, tmp_path: Path) -> None:
     async def scenario(browser: Browser) -> None:
         async with chat(tmp_path, [LONG]) as served, opened(browser, served.url) as reader:

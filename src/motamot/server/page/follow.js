@@ -67,7 +67,6 @@ export class Answer {
   #tell;
   #abort = null;
   #stopped = false;
-  #known = false; // the server has told of it by its key
   #again = false; // all was had but the end: hear the answer once more, for its end
   #wake = () => {};
   #offline = false; // the browser has said so, and nothing has been heard since
@@ -99,9 +98,11 @@ export class Answer {
     let tries = 0;
     while (!this.#stopped) {
       const before = this.last;
+      const again = this.#again;
       let after = 0;
       try {
         if (await this.#once()) return;
+        if (this.#again && !again) continue; // the answer is over and its end was not heard: read it from the start
       } catch (error) {
         if (this.#stopped) return;
         if (error instanceof Refused && !error.passing) return this.#finish(() => this.#tell.refused(error));
@@ -142,9 +143,9 @@ export class Answer {
   }
 
   #open(signal) {
-    if (this.exchange === "" && !this.#known) return post(`${this.#api}chat/stream`, this.#body, { signal });
+    if (this.exchange === "") return post(`${this.#api}chat/stream`, this.#body, { signal });
     const after = this.#again ? 0 : this.last;
-    const url = `${this.#api}exchanges/${this.#name}/events?after=${after}&resumable=true`;
+    const url = `${this.#api}exchanges/${encodeURIComponent(this.exchange)}/events?after=${after}&resumable=true`;
     return fetch(url, { signal, cache: "no-store", headers: { Accept: "text/event-stream" } });
   }
 
@@ -171,10 +172,6 @@ export class Answer {
     return false;
   }
 
-  get #name() {
-    return encodeURIComponent(this.exchange || this.#body.key);
-  }
-
   #finish(tell) {
     this.over = true;
     tell();
@@ -198,17 +195,17 @@ export class Answer {
     this.#finish(() => this.#tell.ended({ type: "ended", outcome: "stopped", shown: seen }));
     const outcome = await this.#postStop(seen);
     if (typeof outcome !== "string" || (outcome === "stopped" && this.exchange !== "")) return;
-    this.#known = true;
     this.#stopped = false;
     await this.follow();
   }
 
   /** How the answer ended, as the server says; null where it knows none yet, or could not be reached. */
   async #postStop(seen) {
+    const name = encodeURIComponent(this.exchange || this.#body.key);
     for (let tries = 0; ; tries++) {
       try {
         // keepalive: goes out though the page is being closed.
-        const response = await post(`${this.#api}exchanges/${this.#name}/stop`, { seen }, { keepalive: true });
+        const response = await post(`${this.#api}exchanges/${name}/stop`, { seen }, { keepalive: true });
         if (response.ok) return (await response.json()).outcome;
         if (response.status < 500 && response.status !== 408 && response.status !== 429) return null;
       } catch {

@@ -22,6 +22,7 @@ const others = new BroadcastChannel(`motamot ${new URL(".", document.baseURI).pa
 const views = new Map(); // exchange id → its view
 const answers = new Map(); // view → the Answer it follows, while there is one
 const scroller = new Scroller($("log"), $("content"), $("latest"));
+let left = unsent.value; // what this page was asking when it went, until that is seen to
 let hiddenAt = 0;
 
 // Asking and following
@@ -194,10 +195,13 @@ function newRow(row) {
 
 /** A question that was being posted when the page went may have arrived or not: posting it again is right both ways. */
 function askUnsent(rows) {
-  const kept = unsent.value;
-  if (kept === null || answers.size > 0) return;
-  unsent.value = null;
-  if (rows.some((row) => row.key === kept.body.key)) return;
+  const kept = left;
+  left = null;
+  if (kept === null) return;
+  if (rows.some((row) => row.key === kept.body.key)) {
+    if (unsent.value?.body.key === kept.body.key) unsent.value = null;
+    return;
+  }
   const view = newView(kept.body.message);
   if (Date.now() - kept.at < UNSENT) post(kept.body, view);
   else fail(view, "unsent", "", () => post(kept.body, view));
@@ -206,7 +210,7 @@ function askUnsent(rows) {
 /** Begin anew, here. */
 function forget() {
   if (latest.value === conversation.value) latest.value = null;
-  conversation.value = unsent.value = null;
+  conversation.value = unsent.value = left = null;
   views.clear();
   $("exchanges").replaceChildren();
   $("welcome").hidden = false;
@@ -290,7 +294,7 @@ question.addEventListener("keydown", (event) => {
   // keyCode 229: Safari ends a composition before the Enter that confirmed it.
   if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
   event.preventDefault();
-  if (!event.repeat) send();
+  send();
 });
 $("send").addEventListener("mousedown", (event) => event.preventDefault()); // the focus stays where one writes
 $("send").addEventListener("click", (event) => {
