@@ -377,6 +377,39 @@ class TestAnyServer:
 
         run(scenario())
 
+    def test_what_was_under_way_to_a_client_that_left_counts_as_not_sent(self, tmp_path: Path) -> None:
+        """Servers return from `send` without a word for a client that is gone."""
+
+        async def scenario() -> None:
+            async with serving(
+                tmp_path, [[{"say": ["One "]}, {"gate": "more"}, {"say": ["two "]}, {"gate": "end"}]]
+            ) as s:
+                leaving, left = asyncio.Event(), asyncio.Event()
+                body = [{"type": "http.request", "body": json.dumps({"message": "Hi"}).encode()}]
+
+                async def send(message: Message) -> None:
+                    if b'"One "' in message.get("body", b""):
+                        s.model.release("more")
+                    if b'"two "' in message.get("body", b""):
+                        leaving.set()
+                        await left.wait()
+
+                async def receive() -> Message:
+                    if body:
+                        return body.pop()
+                    await leaving.wait()
+                    asyncio.get_running_loop().call_later(0.05, left.set)
+                    return {"type": "http.disconnect"}
+
+                await asyncio.wait_for(s.site(self.scope("/api/chat/stream"), receive, send), 5)
+                await quiet(s)
+                [exchange] = s.site.exchanges._by_id.values()
+                row = await s.site.exchanges.store.exchange(exchange.id)
+                assert row is not None
+                assert (row.outcome, row.shown, row.generated) == ("stopped", "One ", "One two ")
+
+        run(scenario())
+
     @pytest.mark.parametrize(("version", "said"), [("1.0", True), ("1.1", True), ("2", False), ("3", False)])
     def test_only_http_1_is_told_about_its_connection(self, tmp_path: Path, version: str, said: bool) -> None:
         """In HTTP/2 such a field makes the response malformed (RFC 9113, 8.2.2)."""
@@ -400,6 +433,8 @@ class TestAnyServer:
 
                 async def send(message: Message) -> None:
                     if message["type"] == "http.response.body":
+                        [exchange] = s.site.exchanges._by_id.values()
+                        assert exchange.sent == sum(one.count(b"\n\n") for one in sent)  # all before, nothing more
                         sent.append(message["body"])
                         if len(sent) == 2:
                             await blocked.wait()
