@@ -312,7 +312,8 @@ class TestStopping:
             async with serving(tmp_path, [ENDLESS]) as s:
                 v = Visitor(s.port)
                 early = await v.stop("k", 0)
-                assert early.status == 202 and early.json["outcome"] is None and "nothing of this name" in early.json["message"]
+                assert (early.status, early.json["outcome"]) == (202, None)
+                assert "nothing of this name" in early.json["message"]
                 stream = await (await v.ask(key="k")).to_end()
                 assert stream.ended is not None
                 assert stream.ended.outcome is Outcome.STOPPED
