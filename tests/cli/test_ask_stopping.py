@@ -6,17 +6,30 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from motamot.scripted import scripted_model
-from tests.cli.support import COMMAND, Place, upstream
+from tests.cli.support import COMMAND, Place, screen, upstream
 
 HELD = [{"say": "What came."}, {"gate": "more"}, {"say": " What never comes."}]
 SLACK = 0.25
 """Seconds for a signal to reach a process on a busy machine, and for the close to be seen."""
+SLOWLY = """
+import sys, time
+def hook(name, given):
+    if name == "import":
+        if given[0] == "motamot.cli.commands":
+            print("begun", flush=True)
+        time.sleep(0.01)
+import motamot.cli
+sys.addaudithook(hook)
+motamot.cli.main()
+"""
+"""Makes the half second of imports some seconds, so that a signal surely falls into it."""
 
 
 def test_ctrl_c_stops_the_model_keeps_what_came_and_books_it_once(place: Place) -> None:
@@ -62,13 +75,46 @@ def test_ctrl_c_before_anything_is_asked_asks_nothing(place: Place) -> None:
             cwd=place.folder,
             env=place.environ,
         )
-        assert process.stderr is not None
-        process.stderr.readline()  # it has said what answers, and waits for the question
-        time.sleep(0.2)
+        time.sleep(1.5)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
         assert server.requests == []
     assert (process.returncode, out, err) == (130, b"", b"motamot: stopped\n")
+
+
+@pytest.mark.parametrize("command", ["ask", "serve", "ledger", "init"])
+def test_ctrl_c_while_it_is_being_loaded_is_a_line_and_no_traceback(place: Place, command: str) -> None:
+    for seconds in (0.0, 0.3, 1.0):
+        with subprocess.Popen(
+            [sys.executable, "-c", SLOWLY, command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=place.folder,
+            env=place.environ,
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"begun\n"
+            time.sleep(seconds)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+        assert (process.returncode, out, err) == (130, b"", b"motamot: stopped\n")
+
+
+def test_ctrl_c_at_a_question_about_a_download_is_a_stop_and_ctrl_d_is_a_no(place: Place) -> None:
+    for key, status, words in (
+        ("\x03", 130, "motamot: stopped"),
+        ("\x04", 2, "motamot: Without a model there is no answer."),
+    ):
+        with place.terminal("ask", "A?", "--local") as terminal:
+            terminal.read_until("[y/N]: ")
+            if key == "\x03":  # the terminal would send the signal, were it the process's own
+                terminal.process.send_signal(signal.SIGINT)
+            else:
+                terminal.type(key)
+            assert terminal.wait() == status
+        assert any(line.startswith(words) for line in screen(terminal.seen))
+        assert "Aborted" not in terminal.seen
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])

@@ -39,7 +39,14 @@ def choose(its: AssistantSettings, *, yes: bool, of: str = "") -> Choice:
 
 
 def _confirm(question: str) -> bool:
-    return typer.confirm(harmless(question), err=True)
+    """The answer; the end of the input (Ctrl-D) is a no. Raises: KeyboardInterrupt."""
+    try:
+        return typer.confirm(harmless(question), err=True)
+    except typer.Abort as abort:  # Typer's word for both
+        typer.echo(err=True)  # the cursor is still behind the question
+        if isinstance(abort.__context__, EOFError):
+            return False
+        raise KeyboardInterrupt from None
 
 
 # What is set
