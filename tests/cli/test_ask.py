@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from pathlib import Path
 
@@ -179,18 +180,36 @@ def test_without_being_told_to_go_on_each_question_begins_anew(place: Place) -> 
     assert first.conversation != second.conversation
 
 
+def test_a_conversation_that_is_not_there_cannot_go_on(place: Place) -> None:
+    with scripted_model([[{"say": "One."}]] * 2) as server:
+        first = place.run("ask", "A?", "-c", "last", *upstream(server.url))
+        place.run("ask", "A?", *upstream(server.url))
+        of_another = place.booked()[0][0].conversation
+        second = place.run("ask", "A?", "-c", "nosuch", *upstream(server.url))
+        (place.folder / "motamot.toml").write_text("[assistants.default]\n[assistants.guide]\n")
+        third = place.run("ask", "A?", "-c", of_another, "--assistant", "guide", *upstream(server.url))
+        assert len(server.requests) == 1
+    assert (first.status, first.notes) == (2, ["motamot: there is no conversation with 'default' yet that could go on"])
+    hint = "         `motamot ledger --json` names all of them, `-c last` is the latest"
+    words = "motamot: there is no conversation 'nosuch' with 'default' that could go on"
+    assert (second.status, second.notes) == (2, [words, hint])
+    words = f"motamot: there is no conversation '{of_another}' with 'guide' that could go on"
+    assert (third.status, third.notes) == (2, [words, hint])
+
+
 @pytest.mark.parametrize(
-    ("conversation", "said"),
-    [
-        ("nosuch", "motamot: there is no such conversation"),
-        ("last", "motamot: there is no conversation with 'default' yet that could go on"),
-    ],
+    ("arguments", "given"), [(("ask", ""), b""), (("ask", " "), b""), (("ask",), b"\n"), (("ask", "-"), b"")]
 )
-def test_a_conversation_that_is_not_there_cannot_go_on(place: Place, conversation: str, said: str) -> None:
-    with scripted_model([[{"say": "One."}]]) as server:
-        done = place.run("ask", "A?", "-c", conversation, *upstream(server.url))
-        assert server.requests == []
-    assert (done.status, done.notes[-1]) == (2, said)
+def test_what_is_wrong_with_a_question_is_said_before_a_model_is_looked_for(
+    place: Place, arguments: tuple[str, ...], given: bytes
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as ollama:
+        ollama.settimeout(0.2)
+        done = place.run(*arguments, stdin=given, environ={"OLLAMA_HOST": f"127.0.0.1:{ollama.getsockname()[1]}"})
+        with pytest.raises(TimeoutError):
+            ollama.accept()
+    words = 'motamot: there is no question: motamot ask "…", or give it on standard input'
+    assert (done.status, done.notes) == (2, [words])
 
 
 # How it ends

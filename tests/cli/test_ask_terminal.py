@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import subprocess
+
+import pytest
 
 from motamot.scripted import scripted_model
-from tests.cli.support import Place, screen, upstream
+from tests.cli.support import COMMAND, Place, screen, upstream
 
 
 def test_a_waiting_sign_counts_the_seconds_and_is_gone_with_the_first_text(place: Place) -> None:
@@ -37,7 +42,7 @@ def test_control_characters_of_a_model_are_seen_and_not_obeyed(place: Place) -> 
         place.terminal("ask", "A?", *upstream(server.url)) as terminal,
     ):
         assert terminal.wait() == 0
-    answer = terminal.seen.split("as the settings say\r\n")[1].split("complete; ")[0]
+    answer = re.split(r"as .+ says?\r\n", terminal.seen)[1].split("complete; ")[0]
     answer = re.sub(r"\r\x1b\[2m…[^\r]*\r *\r", "", answer)  # the waiting sign, and how it goes
     assert answer.startswith("red ␛[31m, title ␛]0;x␇, back ␈, 8-bit \\x9b2J, delete ␡, tab\t, over␍write, end\r\nnext")
     assert not re.search(r"[\x07\x08\x7f\x9b]", answer)
@@ -61,6 +66,47 @@ def test_an_answer_that_ends_its_line_gets_no_other(place: Place) -> None:
     shown = screen(terminal.seen)
     assert shown[1] == "Good morning."
     assert shown[2].startswith("complete; ")
+
+
+@pytest.mark.parametrize(("said", "line_end"), [("Hi there.", "\n"), ("Hi there.\n", "")])
+def test_the_outcome_has_a_line_of_its_own_where_both_are_seen_together(place: Place, said: str, line_end: str) -> None:
+    with scripted_model([[{"say": said}]]) as server:
+        both = place.folder / "both"
+        with both.open("wb") as file:
+            subprocess.run(
+                [*COMMAND, "ask", "A?", *upstream(server.url)],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                check=True,
+                cwd=place.folder,
+                env=place.environ,
+            )
+    assert re.search(rf" says?\n{said}{line_end}complete; ", both.read_text())
+
+
+def test_stdout_in_a_pipe_stays_exact_and_the_screen_behind_it_gets_a_line_end(place: Place) -> None:
+    main, side = pty.openpty()
+    with scripted_model([[{"say": "Hi there."}]]) as server:
+        done = subprocess.run(
+            [*COMMAND, "ask", "A?", *upstream(server.url)],
+            stdout=subprocess.PIPE,
+            stderr=side,
+            check=True,
+            cwd=place.folder,
+            env=place.environ | {"TERM": "dumb"},
+        )
+    os.close(side)
+    seen = os.read(main, 65_536)
+    os.close(main)
+    assert done.stdout == b"Hi there."
+    assert b"\r\ncomplete; " in re.split(rb" says?\r\n", seen)[1]
+
+
+def test_in_pipes_of_their_own_nothing_is_added_to_either(place: Place) -> None:
+    with scripted_model([[{"say": "Hi there."}]]) as server:
+        done = place.run("ask", "A?", *upstream(server.url))
+    assert done.out == b"Hi there."
+    assert "" not in done.notes
 
 
 def test_notes_in_the_middle_of_an_answer_have_lines_of_their_own(place: Place) -> None:

@@ -81,8 +81,13 @@ def ask(
         its = with_key(its, api_key_env, api_key_file)
         its = with_options(its, model=model, system=system, max_tokens=max_tokens, answer_timeout=timeout)
         ours.assistants[name] = its
+        # What is wrong is told before a model is looked for; only who types is told first what will answer.
+        typed = question in (None, "-") and is_terminal(sys.stdin)
+        message = "" if typed else _message(question, its)
+        conversation = _conversation(conversation, ours, name)
         choice = choose(its, yes=yes)
-        message = _message(question, its)
+        if typed:
+            message = _message(None, its)
         status = asyncio.run(_put(ours, name, choice, message, conversation, form))
     except MotamotError as error:
         if as_json:
@@ -99,13 +104,10 @@ async def _put(
     conversation: str | None,
     form: Callable[[bool, str], Form],
 ) -> Exit:
-    from motamot.cli.asking import VISITOR, Question
-    from motamot.cli.ledger_rows import latest_conversation
+    from motamot.cli.asking import Question
     from motamot.model.local import LocalModel
-    from motamot.settings import assistant_from, database
+    from motamot.settings import assistant_from
 
-    if conversation == "last":
-        conversation = latest_conversation(database(settings), name, VISITOR)
     model = choice.make()
     try:
         if isinstance(model, LocalModel):
@@ -136,6 +138,17 @@ def _form(protocol: str | None, *, as_json: bool) -> Callable[[bool, str], Form]
 
 
 # What is asked
+
+
+def _conversation(named: str | None, settings: Settings, assistant: str) -> str | None:
+    """The id of the conversation that goes on. Raises: NotFound, StoreError."""
+    if named is None:
+        return None
+    from motamot.cli.asking import VISITOR
+    from motamot.cli.ledger_rows import conversation_of
+    from motamot.settings import database
+
+    return conversation_of(database(settings), assistant, VISITOR, named)
 
 
 def _message(argument: str | None, its: AssistantSettings) -> str:

@@ -115,6 +115,7 @@ class Output:
         with _told():
             self._results = _descriptor(sys.stdout)
         self._notes = _descriptor(sys.stderr) if sys.stderr is not None else None
+        self._seen_together = self._notes is not None and _are_seen_together(self._results, self._notes)
         threading.Thread(target=self._run, name="output", daemon=True).start()
         if _is_pipe(self._results):
             watch = (self._results, reader_left)
@@ -137,10 +138,13 @@ class Output:
             self._waiting.put((self._notes, text.encode(self._notes_encoding, "backslashreplace"), None))
 
     def end_line(self, *, answer: bool) -> None:
-        """A line end where a line was left open on a terminal: nothing is added in a pipe or a file."""
+        """A line end where a line was left open on a terminal, or where both go to one place.
+
+        In a pipe or a file stdout stays exact: there it is stderr that ends the line.
+        """
         if answer and self.to_terminal:
             self._waiting.put((self._results, b"\n", None))
-        elif not answer and self.notes_to_terminal:
+        elif self._seen_together or (not answer and self.notes_to_terminal):
             self.note("\n")
 
     async def drain(self) -> None:
@@ -171,6 +175,14 @@ class Output:
     def _call(self, function: Callable[..., object], *given: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
             self._loop.call_soon_threadsafe(function, *given)
+
+
+def _are_seen_together(results: int, notes: int) -> bool:
+    """Whether what goes to the two stands in one place: a file or pipe of both (`2>&1`), or a screen.
+
+    What goes through a pipe (`| tee file`) most often ends on the screen on which the notes are.
+    """
+    return os.path.sameopenfile(results, notes) or (_is_pipe(results) and os.isatty(notes))
 
 
 def _is_pipe(descriptor: int) -> bool:

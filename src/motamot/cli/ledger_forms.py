@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from motamot.answer import Usage
+from motamot.answer import Source, Usage
 from motamot.cli.console import harmless
 from motamot.cli.ledger_rows import Booked, Entry
 from motamot.cli.words import cost_words
@@ -175,15 +175,26 @@ def _surplus(entry: Entry) -> str:
 
 def _sum(entries: Sequence[Entry]) -> str:
     completions = [booked for entry in entries for booked in entry.completions]
-    usages = [entry.usage for entry in entries if entry.usage is not None]
     parts = [_count(len(entries), "exchange"), _count(len(completions), "completion")]
-    if usages:
-        total = sum(usages[1:], usages[0])
-        parts.append(f"{total.prompt_tokens} + {total.completion_tokens} tokens ({total.source})")
+    if tokens := _total([booked.usage for booked in completions if booked.usage is not None]):
+        parts.append(tokens)
     if (cost := _cost(completions)) != "-":
         parts.append(cost)
     still_open = sum(entry.outcome is None for entry in entries)
     return ", ".join(parts) + (f"; {still_open} open" if still_open else "")
+
+
+def _total(usages: Sequence[Usage]) -> str:
+    """Tokens, and how much of them was counted by whom: one guess does not make guesses of all."""
+    if not usages:
+        return ""
+    known = {source: [usage for usage in usages if usage.source is source] for source in Source}
+    by_source = {source: sum(some[1:], some[0]) for source, some in known.items() if some}
+    tokens = f"{_tokens(sum(usages[1:], usages[0]))} tokens"
+    if len(by_source) == 1:
+        return f"{tokens} ({usages[0].source})"
+    words = (f"{_tokens(some)} {source} in {len(known[source])}" for source, some in by_source.items())
+    return f"{tokens} ({', '.join(words)})"
 
 
 def _count(number: int, noun: str) -> str:

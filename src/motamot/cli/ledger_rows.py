@@ -16,7 +16,7 @@ from motamot.errors import NotFound
 from motamot.store.database import Database, explain
 from motamot.store.schema import REVISION, VERSION_TABLE, completions, conversations, exchanges
 
-__all__ = ["Booked", "Entry", "is_current", "latest_conversation", "read"]
+__all__ = ["Booked", "Entry", "conversation_of", "is_current", "read"]
 
 _COLUMNS = [
     exchanges.c[name]
@@ -158,27 +158,27 @@ def read(
     return [_entry(row, booked.get(row.id, []), text=text) for row in rows]
 
 
-def latest_conversation(url: str, assistant: str, visitor: str) -> str:
-    """The conversation in which this visitor asked this assistant last.
+def conversation_of(url: str, assistant: str, visitor: str, named: str) -> str:
+    """The id of the conversation of this visitor's with this assistant that is `named`: `last`, or by its id.
 
     Raises: NotFound where there is none, StoreError.
     """
     database = Database(url)
-    query = (
-        select(exchanges.c.conversation)
-        .join(conversations, conversations.c.id == exchanges.c.conversation)
-        .where(
-            exchanges.c.assistant == assistant,
-            exchanges.c.visitor == visitor,
-            conversations.c.deleted_at.is_(None),
-        )
-        .order_by(exchanges.c.number.desc())
-        .limit(1)
-    )
+    c = conversations.c
+    query = select(c.id).where(c.assistant == assistant, c.visitor == visitor, c.deleted_at.is_(None)).limit(1)
+    if named == "last":
+        query = query.join(exchanges, exchanges.c.conversation == c.id).order_by(exchanges.c.number.desc())
+    else:
+        query = query.where(c.id == named)
     found = _fetched(database, query) if database.path.is_file() else []
-    if not found:
+    if found:
+        return str(found[0].id)
+    if named == "last":
         raise NotFound(f"there is no conversation with {assistant!r} yet that could go on")
-    return str(found[0].conversation)
+    raise NotFound(
+        f"there is no conversation {named!r} with {assistant!r} that could go on\n"
+        "`motamot ledger --json` names all of them, `-c last` is the latest"
+    )
 
 
 def _fetched(database: Database, query: Select[Any]) -> Sequence[Any]:
