@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 
 .PHONY: serve test system check fix bench docs clean
 
-serve: $(VENV)/ready ## a page with a chat, and what answers on it
-	@$(BIN)/motamot serve
+serve: $(VENV)/ready ## a page with a chat, and what answers on it; PORT=8001 where 8000 is taken
+	@$(BIN)/motamot serve $(if $(PORT),--port "$(PORT)")
 
 test: system $(VENV)/tested check ## everything: lint, types, generated files, the built wheel, all tests
 	$(BIN)/python -m pytest

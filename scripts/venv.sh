@@ -24,5 +24,6 @@ if [ ! -x "$folder/bin/python" ]; then
     fi
     "$python" -m venv "$folder"
 fi
+echo "installing motamot and what it needs into $folder, about a minute" >&2
 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 exec "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$@"

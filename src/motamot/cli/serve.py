@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,7 +153,8 @@ def listen(server: ServerSettings, stall_seconds: float) -> socket.socket:
     try:
         return run.listen(host, server.port, stall_seconds=stall_seconds)
     except OSError as error:
-        way_out = "another one: --port" if error.errno in _TAKEN else "another address: --host"
+        by_make = " (make serve PORT=8001)" if "MAKELEVEL" in os.environ else ""
+        way_out = f"another one: --port{by_make}" if error.errno in _TAKEN else "another address: --host"
         raise SettingsError(
             f"{server.host} port {server.port} cannot be listened on: {error.strerror or error}; {way_out}"
         ) from None
