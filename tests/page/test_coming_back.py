@@ -442,6 +442,62 @@ def test_a_new_conversation_leaves_the_old_one_alone(chromium: Chromium, tmp_pat
     chromium.run(scenario)
 
 
+def test_what_becomes_of_an_answer_does_not_reach_into_the_next_conversation(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    """Its first event, and with it its conversation, is heard of only after another was begun."""
+
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [GATED, [{"say": "New."}]]) as served, opened(browser, served.url) as reader:
+
+            async def deliver_but_answer_nothing(route: Route) -> None:
+                if len(reader.asked) > 1:
+                    await route.continue_()
+                else:
+                    deliver(reader, route)
+
+            await reader.page.route("**/api/chat/stream", deliver_but_answer_nothing)
+            await reader.ask("Old")
+            await served.model.wait_gate("curtain")
+            await reader.page.get_by_role("button", name="New conversation").click()
+            await served.model.wait_left(0, timeout=2)
+            await asyncio.sleep(0.3)
+            await reader.ask("New")
+            await reader.shows("New.")
+            assert await reader.questions() == ["New"]
+            assert [message["content"] for message in served.model.requests[1].body["messages"]] == ["New"]
+
+    chromium.run(scenario)
+
+
+@pytest.mark.parametrize("what", ["loaded", "deleted"])
+def test_a_conversation_that_could_not_be_loaded_or_deleted_can_be_tried_again(
+    chromium: Chromium, tmp_path: Path, what: str
+) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [[{"say": "Yes."}]]) as served, opened(browser, served.url) as reader:
+            await reader.ask("Hello")
+            await reader.ended("complete")
+            await reader.page.route("**/api/conversations/**", lambda route: route.fulfill(status=503))
+            if what == "loaded":
+                await reader.page.reload()
+            else:
+                await reader.page.get_by_role("button", name="Delete").click()
+                await reader.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+            trouble = reader.page.locator("#trouble")
+            await expect(trouble).to_contain_text(f"could not be {what}")
+            await reader.page.get_by_role("button", name="Français").click()
+            await expect(trouble).to_contain_text("n’a pas pu être")
+            await reader.page.unroute("**/api/conversations/**")
+            await trouble.get_by_role("button", name="Réessayer").click()
+            await expect(reader.page.locator(".exchange")).to_have_count(1 if what == "loaded" else 0)
+            await expect(trouble).to_have_text("Réessayer")
+            await expect(trouble.get_by_role("button")).to_be_hidden()
+            assert await reader.focused() == "question"
+
+    chromium.run(scenario)
+
+
 def test_deleting_asks_first_and_deletes_in_every_tab(chromium: Chromium, tmp_path: Path) -> None:
     async def scenario(browser: Browser) -> None:
         async with chat(tmp_path, [GATED]) as served, opened(browser, served.url) as one:

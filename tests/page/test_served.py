@@ -202,3 +202,15 @@ def test_mounted_in_another_app_the_page_works_under_its_prefix(chromium: Chromi
             await serving
 
     chromium.run(scenario)
+
+
+def test_the_page_about_the_page_tells_its_limits() -> None:
+    """docs/page.md names the waits and sizes that the scripts have."""
+    told = (PAGE.parents[3] / "docs" / "page.md").read_text("utf-8")
+    follow = (PAGE / "follow.js").read_text("utf-8")
+    assert "const PAUSES = [0.5, 1, 2, 4, 8, 16, 32, 64];" in follow and "0.5, 1, 2, 4, 8, 16, 32 and 64 s" in told
+    assert "const STOP_PAUSES = [0.5, 1, 2, 4, 8];" in follow and "again after 0.5, 1, 2, 4 and 8 s" in told
+    assert "const SILENT_BEATS = 2.5;" in follow and "silent for 2.5 heartbeats" in told
+    assert "const AFTER_MOST = 30;" in follow and "30 s of it at most" in told
+    assert "EVENT_CHARACTERS = 1 << 25" in (PAGE / "reader.js").read_text("utf-8") and f"{1 << 25:,}" in told
+    assert "const UNSENT = 60_000;" in (PAGE / "page.js").read_text("utf-8") and "older than a minute" in told

@@ -44,6 +44,11 @@ function post(body, view) {
   announce("status", "coming");
 }
 
+/** The server has the question, or has said no to it. */
+function sent(body) {
+  if (body !== null && unsent.value?.body.key === body.key) unsent.value = null;
+}
+
 /** Show an answer that somebody has asked for already: this page before it was reloaded, or another page. */
 function join(exchange, view) {
   views.set(exchange, view);
@@ -53,46 +58,53 @@ function join(exchange, view) {
 function follow(view, { body = null, exchange = "" }) {
   view.begin();
   const over = () => {
-    if (body !== null) unsent.value = null;
     answers.delete(view);
     showBusy();
   };
-  const answer = new Answer(API, {
-    body,
-    exchange,
-    heartbeat: config.heartbeat,
-    tell: {
-      event(said, number) {
-        view.take(said, number);
-        if (said.type === "started") started(said, view, body);
-      },
-      waiting: () => view.reconnecting(),
-      ended(said) {
-        view.end(said);
-        over();
-        if (said.outcome === "failed") announce("alert", said.code ?? "failed", said.message ?? "");
-        else announce("status", said.outcome === "complete" ? "here" : said.outcome);
-      },
-      refused({ status, error, message }) {
-        // A conversation that is gone takes no further questions: the next one begins another.
-        if (status === 404) conversation.value = latest.value = null;
-        const same = body !== null && status !== 404;
-        fail(view, error.limit ?? error.code, message, () => (same ? post(body, view) : again(view)));
-        over();
-      },
-      lost() {
-        const goOn = () => {
-          removeEventListener("online", goOn);
-          if (view.element.isConnected && !answers.has(view)) resume(view, answer);
-        };
-        addEventListener("online", goOn);
-        fail(view, "lost", "", goOn);
-        answers.delete(view); // what was not sent stays so: a reload sends it
-        showBusy();
-      },
+  const tell = {
+    event(said, number) {
+      view.take(said, number);
+      if (said.type === "started") started(said, view, body);
     },
-  });
+    waiting: () => view.reconnecting(),
+    ended(said) {
+      view.end(said);
+      sent(body);
+      over();
+      if (said.outcome === "failed") announce("alert", said.code ?? "failed", said.message ?? "");
+      else announce("status", said.outcome === "complete" ? "here" : said.outcome);
+    },
+    refused({ status, error, message }) {
+      // A conversation that is gone takes no further questions: the next one begins another.
+      if (status === 404) conversation.value = latest.value = null;
+      const same = body !== null && status !== 404;
+      fail(view, error.limit ?? error.code, message, () => (same ? post(body, view) : again(view)));
+      sent(body);
+      over();
+    },
+    lost() {
+      const goOn = () => {
+        removeEventListener("online", goOn);
+        if (view.element.isConnected && !answers.has(view)) resume(view, answer);
+      };
+      addEventListener("online", goOn);
+      fail(view, "lost", "", goOn); // what was not sent stays so: a reload sends it
+      over();
+    },
+  };
+  const answer = new Answer(API, { body, exchange, heartbeat: config.heartbeat, tell: whileShown(view, tell) });
   run(view, answer);
+}
+
+/** What becomes of an answer matters as long as it is shown: it may be told after another conversation was begun. */
+function whileShown(view, tell) {
+  const bound = Object.entries(tell).map(([name, call]) => [
+    name,
+    (...said) => {
+      if (view.element.isConnected) call(...said);
+    },
+  ]);
+  return Object.fromEntries(bound);
 }
 
 function run(view, answer) {
@@ -130,7 +142,7 @@ function started(said, view, body) {
   conversation.value = latest.value = said.conversation;
   $("remove").hidden = false;
   if (body === null) return;
-  unsent.value = null;
+  sent(body);
   const { message, replaces } = body;
   others.postMessage({ conversation: said.conversation, exchange: said.exchange, message, replaces });
 }
@@ -144,16 +156,17 @@ function newView(message) {
 }
 
 function stop() {
-  return Promise.all([...answers.values()].map((answer) => answer.stop()));
+  for (const answer of answers.values()) answer.stop();
 }
 
 // The conversation as the server has it
 
 /** Show what the server has and this page has not: after a reload, or after the page was asleep. */
 async function load() {
-  say($("trouble"), "");
+  trouble("");
   const wanted = conversation.value;
   if (wanted === null) return askUnsent([]);
+  $("welcome").hidden = true;
   let rows;
   try {
     const response = await fetch(`${API}conversations/${encodeURIComponent(wanted)}`, { cache: "no-store" });
@@ -198,29 +211,27 @@ function askUnsent(rows) {
   const kept = left;
   left = null;
   if (kept === null) return;
-  if (rows.some((row) => row.key === kept.body.key)) {
-    if (unsent.value?.body.key === kept.body.key) unsent.value = null;
-    return;
-  }
+  if (rows.some((row) => row.key === kept.body.key)) return sent(kept.body);
   const view = newView(kept.body.message);
   if (Date.now() - kept.at < UNSENT) post(kept.body, view);
   else fail(view, "unsent", "", () => post(kept.body, view));
 }
 
-/** Begin anew, here. */
+/** Begin anew, here; what runs is stopped. */
 function forget() {
+  stop();
   if (latest.value === conversation.value) latest.value = null;
   conversation.value = unsent.value = left = null;
   views.clear();
   $("exchanges").replaceChildren();
   $("welcome").hidden = false;
   $("remove").hidden = true;
-  say($("trouble"), "");
+  trouble("");
 }
 
 async function remove() {
   const gone = conversation.value;
-  await stop();
+  stop();
   try {
     const response = await fetch(`${API}conversations/${encodeURIComponent(gone)}`, { method: "DELETE" });
     if (!response.ok && response.status !== 404) throw await refusal(response);
@@ -232,28 +243,23 @@ async function remove() {
   focusQuestion();
 }
 
-function trouble(what, retry) {
-  say($("trouble"), what);
-  const button = document.createElement("button");
-  button.type = "button";
-  button.addEventListener("click", () => {
-    button.remove();
+/** Say what is wrong with the page itself; retry: what to do when the reader wants it tried again, if that may help. */
+function trouble(what, retry = null) {
+  const [told, button] = $("trouble").children;
+  say(told, what);
+  button.hidden = retry === null;
+  button.onclick = () => {
     focusQuestion();
     retry();
-  });
-  say(button, "retry");
-  $("trouble").append(" ", button);
+  };
 }
 
 /** What other pages of this visitor did, in the conversation that is shown here. */
 others.addEventListener("message", ({ data }) => {
   if (data.conversation !== conversation.value) return;
-  if (data.removed) {
-    stop();
-    forget();
-  } else if (!views.has(data.exchange)) {
-    const view = views.get(data.replaces) ?? newView(data.message);
-    join(data.exchange, view);
+  if (data.removed) forget();
+  else if (!views.has(data.exchange)) {
+    join(data.exchange, views.get(data.replaces) ?? newView(data.message));
   }
 });
 
@@ -265,10 +271,10 @@ function send() {
   const message = question.value;
   if (answers.size > 0 || message.trim() === "") return;
   if (new TextEncoder().encode(message).length > config.message_bytes) {
-    say($("trouble"), "long"); // it stays where it can be shortened
+    trouble("long"); // it stays where it can be shortened
     return;
   }
-  say($("trouble"), "");
+  trouble("");
   question.value = "";
   fit();
   ask(message);
@@ -309,7 +315,6 @@ addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !event.isComposing && !$("sure").open) stop();
 });
 $("fresh").addEventListener("click", () => {
-  stop();
   forget();
   focusQuestion();
 });
