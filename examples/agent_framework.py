@@ -1,6 +1,6 @@
 """An agent of Pydantic AI answers: its own loop, its own tools, streamed and booked as any answer here.
 
-    pip install motamot 'pydantic-ai-slim[openai]'
+    pip install . 'pydantic-ai-slim[openai]'    # in a checkout of motamot
     OPENAI_API_KEY=… uvicorn agent_framework:app
 
 The framework makes the requests, so only it can tell what they cost: each is put in the books before it leaves

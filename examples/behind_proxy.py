@@ -1,6 +1,6 @@
 """A chat behind a proxy that ends TLS, and serves it under a prefix which it takes off.
 
-    pip install motamot
+    pip install .    # in a checkout of motamot
     OPENAI_API_KEY=… python behind_proxy.py
 
     # nginx

@@ -1,6 +1,6 @@
 """A chat inside a FastAPI app, under /chat, with a tool that looks into the app's own data.
 
-    pip install motamot fastapi
+    pip install . fastapi    # in a checkout of motamot
     OPENAI_API_KEY=… uvicorn fastapi_app:app
 
 The page is at /chat/, the app's own page at /.

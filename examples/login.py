@@ -1,6 +1,6 @@
 """A chat for those who are signed in: the app's own login decides, and tools see whose question it is.
 
-    pip install motamot itsdangerous
+    pip install . itsdangerous    # in a checkout of motamot
     SESSION_SECRET=… OPENAI_API_KEY=… uvicorn login:app
 
 `chat.identify` gives the user's name, or None for nobody, who is then answered 401. The name is what tools get as

@@ -1,6 +1,6 @@
 """An answer of your own: a timetable is looked up, and only what it cannot answer goes to a model.
 
-    pip install motamot
+    pip install .    # in a checkout of motamot
     OPENAI_API_KEY=… uvicorn own_answer:app
 
 What the skill answers costs nothing and is always the same; page, stop, transcript and ledger are as ever.

@@ -1,6 +1,6 @@
 """Two assistants inside a Starlette app that has a lifespan of its own.
 
-    pip install motamot
+    pip install .    # in a checkout of motamot
     OPENAI_API_KEY=… uvicorn starlette_app:app
 
 A request says which assistant it means: `{"assistant": "porter", "message": "…"}`; the first answers where it does not.

@@ -1,6 +1,6 @@
 """A chat beside a Django site, for those who are signed in there.
 
-    pip install motamot django
+    pip install . django    # in a checkout of motamot
     export DJANGO_SECRET_KEY=… DJANGO_SETTINGS_MODULE=site_settings
     django-admin migrate --pythonpath . && django-admin createsuperuser --pythonpath .
     OPENAI_API_KEY=… uvicorn asgi:app

@@ -1,6 +1,6 @@
 """A page that shows an answer while it comes: one `EventSource`, pieces appended as text, and a button that stops.
 
-    pip install motamot
+    pip install .    # in a checkout of motamot
     OPENAI_API_KEY=… python app.py          # or OPENAI_BASE_URL, AI_URL, a running Ollama; else the recorded sample
 
 What a page with a bare `EventSource` and a server of ten lines lack: the browser connects again by itself whenever a
