@@ -237,7 +237,7 @@ def test_a_variable_that_is_wrong_is_named(tmp_path: Path, monkeypatch: pytest.M
         "the environment variable MOTAMOT_STORE__DATABAS is not a setting; did you mean database?",
         "the environment variable MOTAMOT_STOR__DATABASE is not a setting; did you mean store?",
         "the environment variable MOTAMOT_ASSISTANTS__A__LIMITS__MAX_TOKENS must be a whole number, not text",
-        "the environment variable MOTAMOT_ASSISTANTS__A__LOCAL must be true or false, not text",
+        "the environment variable MOTAMOT_ASSISTANTS__A__LOCAL must be true or false, not text; `model` names it",
         "the environment variable MOTAMOT_ASSISTANTS__A__EXTRA must be a table, not text",
     }
 
@@ -249,7 +249,7 @@ WRONG = [
     ("[assistants.a]\n\nmodle = 1", "line 3: assistants.a.modle is not a setting; did you mean model?"),
     ("[assistants.a]\nmodel = 1", "line 2: assistants.a.model must be text, not a whole number"),
     ("[assistants.a]\nmodel = '  '", "line 2: assistants.a.model: must not be empty"),
-    ("[assistants.a]\nlocal = 'yes'", "line 2: assistants.a.local must be true or false, not text"),
+    ("[assistants.a]\nlocal = 'yes'", "line 2: assistants.a.local must be true or false, not text; `model` names"),
     ("[assistants.a]\nsystem = ['x']", "line 2: assistants.a.system must be text, not a list"),
     ("[assistants.a]\nsystem = 2026-11-29", "line 2: assistants.a.system must be text, not a date or time"),
     ("[assistants.a]\nlimits = 5", "line 2: assistants.a.limits must be a table, not a whole number"),

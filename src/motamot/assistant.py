@@ -292,6 +292,7 @@ class Assistant:
             recorded=self._recorded,
             fallback="recorded" if self._recorded else None,
             limits=self.limits,
+            said_by="upstream" if self._upstream else None,
         )
         choice = resolve(wanted, ask=None, say=_logger.info, embedded=False)
         _logger.info(choice.why)

@@ -54,7 +54,7 @@ def test_the_first_line_says_what_answers_and_the_last_how_it_ended(place: Place
         done = place.run("ask", "Hello", *upstream(server.url))
         assert server.requests[0].body["messages"] == [{"role": "user", "content": "Hello"}]
     assert done.notes == [
-        "scripted at http://127.0.0.1:…/v1, as the settings say",
+        "scripted at http://127.0.0.1:…/v1, as --upstream says",
         "complete; 41 + 120 tokens (reported); first text after … s; conversation …",
     ]
 
@@ -310,7 +310,7 @@ def test_samples_can_be_asked_for(place: Place) -> None:
     )
     done = place.run("ask", "A?", "--recorded")
     assert done.out == b"A sample."
-    assert done.notes[0] == "recorded samples, because the settings ask for them"
+    assert done.notes[0] == "recorded samples, because --recorded asks for them"
 
 
 # The log

@@ -220,6 +220,14 @@ def test_a_choice_never_shows_the_key(environ: dict[str, str]) -> None:
     assert "secret" not in choice.why + repr(wanted) + repr(http(choice))
 
 
+def test_a_choice_says_who_named_the_source(environ: dict[str, str], gguf: Path) -> None:
+    address = "http://m.example"
+    assert choose(Wanted(upstream=address, model="a", said_by="--upstream"), environ).why.endswith("as --upstream says")
+    assert choose(Wanted(gguf=gguf, said_by="--gguf"), environ).why.endswith("as --gguf says")
+    samples = choose(Wanted(recorded=("Hello.",), said_by="--recorded"), environ)
+    assert samples.why == "recorded samples, because --recorded asks for them"
+
+
 def test_recorded_samples_answer_when_asked_for(environ: dict[str, str]) -> None:
     choice = choose(Wanted(recorded=("Hello.",)), environ | {"OPENAI_API_KEY": "k"})
     model = choice.make()
@@ -477,9 +485,9 @@ def test_a_list_of_models_is_read_beside_the_chat_completions() -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ((401, {}), "the key was not accepted"),
-        ((403, {}), "the key was not accepted"),
-        ((404, {}), "it answered HTTP 404"),
+        ((401, {}), "the key was not accepted. Give the right key: --api-key-file, --api-key-env, or OPENAI_API_KEY"),
+        ((403, {}), "the key was not accepted. Give the right key"),
+        ((404, {}), "it answered HTTP 404. Say which model is wanted"),
         ((302, {}), "it answered HTTP 302"),
         ((200, b"<html>"), "no list of models"),
         ((200, {"data": "x"}), "no list of models"),
@@ -494,7 +502,9 @@ def test_a_server_without_a_list_is_a_sentence(answer: tuple[int, Any], said: st
 
 
 def test_nobody_at_the_address_is_a_sentence() -> None:
-    with pytest.raises(ModelUnavailable, match=r"http://127\.0\.0\.1:\d+ could not be asked .*refused"):
+    with pytest.raises(
+        ModelUnavailable, match=r"http://127\.0\.0\.1:\d+ could not be asked .*refused\. See that the server runs"
+    ):
         list_models(f"http://127.0.0.1:{closed_port()}")
 
 
@@ -599,8 +609,30 @@ def test_a_no_is_respected(environ: dict[str, str], shelf: tuple[bytes, Packaged
         with pytest.raises(ModelUnavailable, match="Set OPENAI_API_KEY") as caught:
             resolve(Wanted(local=True), ask=told.ask, say=told.append, environ=environ, hub=server.url)
         assert server.seen == []
+    assert "smaller" not in caught.value.message  # there is none here
     assert caught.value.reason == "refused"
     assert len(told.questions) == 1
+
+
+@pytest.mark.parametrize("answer", [False, None])
+def test_a_no_to_a_large_download_names_the_smaller_ones(environ: dict[str, str], answer: bool | None) -> None:
+    local.check_runtime()
+    ask = None if answer is None else Told(answer).ask
+    with pytest.raises(ModelUnavailable) as caught:
+        resolve(Wanted(local=True), ask=ask, say=print, environ=environ)
+    expected = (
+        "A smaller model: --local --model smollm2-135m-instruct (93 MB to download, to try things out and for nothing "
+        "else) or --local --model qwen2.5-coder-0.5b-instruct (491 MB)."
+    )
+    assert expected in caught.value.message
+
+
+def test_a_missing_model_file_is_told_before_a_missing_part(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ModelUnavailable, match="cannot be read: No such file"):
+        choose(Wanted(gguf=tmp_path / "none.gguf"), environ)
 
 
 def test_where_nobody_can_be_asked_it_says_what_it_would_do(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from motamot.cli.choosing import choose, from_source, settings_of, with_key, with_options
+from motamot.cli.choosing import choose, from_source, option_of, settings_of, with_key, with_options
 from motamot.cli.console import Exit, is_terminal, log_to, say, write_result
 from motamot.errors import InvalidRequest, MotamotError
 
@@ -85,7 +85,8 @@ def ask(
         typed = question in (None, "-") and is_terminal(sys.stdin)
         message = "" if typed else _message(question, its)
         conversation = _conversation(conversation, ours, name)
-        choice = choose(its, yes=yes)
+        option = option_of(upstream=upstream, gguf=gguf, local=local, recorded=recorded)
+        choice = choose(its, yes=yes, option=option)
         if typed:
             message = _message(None, its)
         status = asyncio.run(_put(ours, name, choice, message, conversation, form))

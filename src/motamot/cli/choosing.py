@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,15 @@ if TYPE_CHECKING:
     from motamot.model.sources import Choice
     from motamot.settings import AssistantSettings, Settings
 
-__all__ = ["choose", "from_source", "settings_of", "with_key", "with_options"]
+__all__ = ["choose", "from_source", "option_of", "settings_of", "with_key", "with_options"]
 
 _KEY_BYTES = 10_000
 
 
-def choose(its: AssistantSettings, *, yes: bool, of: str = "") -> Choice:
+def choose(its: AssistantSettings, *, yes: bool, option: str | None, of: str = "") -> Choice:
     """What answers, told to the user in a line. yes: to a download. of: the assistant, where there are several.
 
+    option: that names the source, as `option_of` gives it.
     Blocks; raises as `resolve`.
     """
     from motamot.cli.words import mark_words
@@ -31,7 +33,7 @@ def choose(its: AssistantSettings, *, yes: bool, of: str = "") -> Choice:
     from motamot.settings import wanted
 
     asks = is_terminal(sys.stdin) and is_terminal(sys.stderr)
-    choice = resolve(wanted(its), ask=_confirm if asks else None, say=say, proceed=yes)
+    choice = resolve(replace(wanted(its), said_by=option), ask=_confirm if asks else None, say=say, proceed=yes)
     say(f"{of}: {choice.why}" if of else choice.why)
     for mark in choice.labels:
         say(mark_words(mark))
@@ -75,6 +77,12 @@ _OF_SOURCE = frozenset(
         *("dialect", "local", "gguf", "fallback"),
     )
 )
+
+
+def option_of(*, upstream: str | None, gguf: str | None, local: bool, recorded: bool) -> str | None:
+    """The option that names the source of answers; None where the settings do, or nobody does."""
+    sources = {"--upstream": upstream, "--gguf": gguf, "--local": local, "--recorded": recorded}
+    return next((option for option, value in sources.items() if value), None)
 
 
 def from_source(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from motamot.cli.choosing import choose, from_source, settings_of, with_key, with_options
+from motamot.cli.choosing import choose, from_source, option_of, settings_of, with_key, with_options
 from motamot.cli.console import is_terminal, log_to, say, told, write_result
 from motamot.errors import MotamotError, SettingsError
 
@@ -72,16 +72,18 @@ def serve(
         other: kept for other, kept in ours.assistants.items() if other != name
     }
     ours.server = _with(ours.server, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
+    options = {name: option_of(upstream=upstream, gguf=gguf, local=local, recorded=recorded)}
     log_to(log or (Path(ours.server.log) if ours.server.log else None))
     if check:
         from motamot.cli.serve_check import explanation
 
-        write_result(explanation(ours, settings))
+        write_result(explanation(ours, settings, options))
         return
-    _serve(ours, proceed=yes or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)))
+    _serve(ours, options, proceed=yes or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)))
 
 
-def _serve(settings: Settings, *, proceed: bool) -> None:
+def _serve(settings: Settings, sources: dict[str, str | None], *, proceed: bool) -> None:
+    """sources: for an assistant, the option that names its source."""
     from motamot.cli.serve_words import address_of, key_lines, money_lines
     from motamot.server import run
     from motamot.server.configured import is_loopback, limits_of, options_of
@@ -98,7 +100,8 @@ def _serve(settings: Settings, *, proceed: bool) -> None:
         keys = keys_of(server, loopback=is_loopback(bound))
         assistants = []
         for name, its in settings.assistants.items():
-            choice = choose(its, yes=proceed, of=name if len(settings.assistants) > 1 else "")
+            of = name if len(settings.assistants) > 1 else ""
+            choice = choose(its, yes=proceed, option=sources.get(name), of=of)
             assistants.append(assistant_from(settings, name, choice=choice))
             for line in money_lines(settings, name, choice):
                 say(line)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,8 +42,10 @@ class _Lines:
         return harmless("\n".join(self._lines)) + "\n"
 
 
-def explanation(settings: Settings, file: Path | None) -> str:
+def explanation(settings: Settings, file: Path | None, sources: Mapping[str, str | None]) -> str:
     """The settings, explained; nothing is started, fetched or made for it.
+
+    sources: for an assistant, the option that names its source of answers.
 
     Raises: MotamotError for settings with which nothing could be served, as `motamot serve` would.
     """
@@ -55,7 +59,7 @@ def explanation(settings: Settings, file: Path | None) -> str:
     costly = False
     for name, its in settings.assistants.items():
         lines.add("", "")
-        costly |= _assistant(lines, settings, name, its)
+        costly |= _assistant(lines, settings, name, its, sources.get(name))
     lines.add("", "")
     _strangers(lines, settings)
     if costly and settings.server.money_per_day is None:
@@ -123,13 +127,13 @@ def _database(settings: Settings) -> str:
     return str(path)
 
 
-def _assistant(lines: _Lines, settings: Settings, name: str, its: AssistantSettings) -> bool:
+def _assistant(lines: _Lines, settings: Settings, name: str, its: AssistantSettings, option: str | None) -> bool:
     """Returns: whether its answers may cost money."""
     from motamot.settings import limits
 
     lines.add("Assistant", name)
     bounds = limits(its)
-    choice = _choice(lines, its)
+    choice = _choice(lines, its, option)
     costly = False
     if choice is not None:
         lines.add("  answers", choice.why, *(mark_words(mark) for mark in choice.labels))
@@ -142,7 +146,7 @@ def _assistant(lines: _Lines, settings: Settings, name: str, its: AssistantSetti
     return costly
 
 
-def _choice(lines: _Lines, its: AssistantSettings) -> Choice | None:
+def _choice(lines: _Lines, its: AssistantSettings, option: str | None) -> Choice | None:
     from motamot.model.sources import resolve
     from motamot.settings import wanted
 
@@ -150,7 +154,7 @@ def _choice(lines: _Lines, its: AssistantSettings) -> Choice | None:
         lines.warnings.append(line)
 
     try:
-        return resolve(wanted(its), ask=None, say=keep)
+        return resolve(replace(wanted(its), said_by=option), ask=None, say=keep)
     except ModelUnavailable as problem:
         if problem.reason != "refused":
             raise

@@ -117,8 +117,8 @@ class LocalModel:
         context: int = LOCAL_CONTEXT,
         slots: int = LOCAL_SLOTS,
     ) -> None:
-        check_runtime()
         check_gguf(gguf)
+        check_runtime()
         self.name = name or "".join(letter for letter in gguf.stem if letter.isprintable())[:200].strip() or "local"
         self.marks = marks
         self.limits = limits_for(limits, context)

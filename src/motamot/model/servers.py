@@ -31,6 +31,9 @@ __all__ = ["LIST_SECONDS", "PROBE_SECONDS", "Server", "find_servers", "list_mode
 PROBE_SECONDS = 0.5  # looking around on this machine, in all
 LIST_SECONDS = 10.0  # asking one server, that somebody named, for its models
 _LIST_BYTES = 4_000_000  # the longest list seen (a gateway to 400 models) has 1.5 MB
+_WRONG_KEY = "the key was not accepted. Give the right key: --api-key-file, --api-key-env, or OPENAI_API_KEY."
+_NAME_ONE = "Say which model is wanted (--model, OPENAI_MODEL), or correct the address."
+_NOT_THERE = "See that the server runs, and that this is its address; or say which model is wanted (--model)."
 _NAMES = 1_000
 _NAME_CHARS = 200
 _OLLAMA_PORT = 11434
@@ -101,25 +104,26 @@ def list_models(
     if isinstance(answer, list):
         return answer
     raise ModelUnavailable(
-        f"{parts.scheme}://{parts.netloc} could not be asked for its models: {answer}. Say which model is wanted.",
+        f"{parts.scheme}://{parts.netloc} could not be asked for its models: {answer}",
         reason="unreachable",
         detail=address,
     )
 
 
 def _asked(opener: urllib.request.OpenerDirector, request: urllib.request.Request) -> list[str] | str:
-    """The names in the answer, or why there are none."""
+    """The names in the answer, or why there are none and what can be done, from the middle of a sentence on."""
     deadline = time.monotonic() + LIST_SECONDS
     try:
         with opener.open(request, timeout=LIST_SECONDS) as response:
             names = _names(_decoded(_read(response, deadline)), "data", "id")
     except urllib.error.HTTPError as answer:
         with answer:
-            return "the key was not accepted" if answer.code in (401, 403) else f"it answered HTTP {answer.code}"
+            return _WRONG_KEY if answer.code in (401, 403) else f"it answered HTTP {answer.code}. {_NAME_ONE}"
     except (OSError, http.client.HTTPException) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        return getattr(reason, "verify_message", None) or str(reason) or type(reason).__name__
-    return "what it answered is no list of models" if names is None else names
+        why = getattr(reason, "verify_message", None) or str(reason) or type(reason).__name__
+        return f"{why}. {_NOT_THERE}"
+    return f"what it answered is no list of models. {_NAME_ONE}" if names is None else names
 
 
 def _in_time(ask: Callable[[], list[str] | str], seconds: float) -> list[str] | str:
@@ -128,7 +132,7 @@ def _in_time(ask: Callable[[], list[str] | str], seconds: float) -> list[str] | 
     thread = threading.Thread(target=lambda: given.append(ask()), daemon=True)
     thread.start()
     thread.join(seconds)
-    return given[0] if given else f"it did not answer within {seconds:g} s"
+    return given[0] if given else f"it did not answer within {seconds:g} s. {_NOT_THERE}"
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -42,6 +42,7 @@ class Wanted:
     api_key:  its key.                              http:  further arguments of `HttpModel` (headers, proxy, …).
     local:    the embedded model answers.           gguf:  this file does.
     recorded: samples, which answer if nothing else is said, or, with `fallback` "recorded", if no model can be had.
+    said_by:  the option or argument that names the source, for the words about it; None: the settings do.
     """
 
     upstream: str | None = None
@@ -53,6 +54,12 @@ class Wanted:
     recorded: tuple[str, ...] = ()
     fallback: str | None = None
     limits: Limits = field(default_factory=Limits)
+    said_by: str | None = None
+
+    @property
+    def as_said(self) -> str:
+        """Why what is named is chosen, in words."""
+        return f"as {self.said_by} says" if self.said_by else "as the settings say"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +137,13 @@ def from_environment(
 
 def _resolved(wanted: Wanted, consent: _Consent, environ: Mapping[str, str], embedded: bool, hub: str | None) -> Choice:
     if wanted.upstream:
-        return _upstream(wanted, wanted.upstream, wanted.api_key, environ, "as the settings say")
+        return _upstream(wanted, wanted.upstream, wanted.api_key, environ, wanted.as_said)
     if wanted.gguf:
         return _gguf(wanted, Path(wanted.gguf).expanduser())
     if wanted.local:
-        return _embedded(wanted, consent, environ, hub, "as the settings say")
+        return _embedded(wanted, consent, environ, hub, wanted.as_said)
     if wanted.recorded and wanted.fallback != "recorded":
-        return _recorded(wanted, "the settings ask for them")
+        return _recorded(wanted, f"{wanted.said_by} asks for them" if wanted.said_by else "the settings ask for them")
     url, key = environ.get("OPENAI_BASE_URL"), wanted.api_key or environ.get("OPENAI_API_KEY")
     if url or key:
         because = "because OPENAI_BASE_URL is set" if url else "because a key for it is there"
@@ -242,9 +249,21 @@ class _Consent:
             return
         if self._ask is None:
             would = f"Nobody can be asked here whether to fetch a model ({model.offer()}): --yes allows it."
-            raise ModelUnavailable(_ways_out(would), reason="refused")
+            raise ModelUnavailable(_ways_out(would) + _smaller(model), reason="refused")
         if not self._ask(f"{model.offer()}. Fetch it?"):
-            raise ModelUnavailable(_ways_out("Without a model there is no answer."), reason="refused")
+            raise ModelUnavailable(_ways_out("Without a model there is no answer.") + _smaller(model), reason="refused")
+
+
+def _smaller(model: KnownModel) -> str:
+    """The known models with less to download, as a further line of the ways out."""
+    known = sorted(KNOWN.values(), key=lambda other: other.download)
+    named = [
+        f"--local --model {other.name} ({other.download / 1e6:,.0f} MB"
+        + (" to download, to try things out and for nothing else)" if other is PACKAGED else ")")
+        for other in known
+        if other.download < model.download
+    ]
+    return f"\nA smaller model: {' or '.join(named)}." if named else ""
 
 
 def _embedded(wanted: Wanted, consent: _Consent, environ: Mapping[str, str], hub: str | None, because: str) -> Choice:
@@ -284,9 +303,9 @@ def _file_of(model: KnownModel, consent: _Consent, environ: Mapping[str, str], h
 
 
 def _gguf(wanted: Wanted, path: Path) -> Choice:
+    check_gguf(path)  # first: a wrong path is not to be found out after an installation
     check_runtime()
-    check_gguf(path)
-    return _local(wanted, path, wanted.model, (), f"{path.name}, on this machine, as the settings say")
+    return _local(wanted, path, wanted.model, (), f"{path.name}, on this machine, {wanted.as_said}")
 
 
 def _local(wanted: Wanted, path: Path, name: str | None, marks: tuple[str, ...], why: str) -> Choice:

@@ -305,7 +305,8 @@ def _words(kind: str, path: places.Path, problem: Any, context: dict[str, Any]) 
     if expected is None:
         return f": {problem['msg']}"
     given = next((words for type_, words in _KINDS if isinstance(problem["input"], type_)), "a date or time")
-    return f" must be {expected}, not {given}"
+    hint = "; `model` names it" if path[-1] == "local" and given == "text" else ""
+    return f" must be {expected}, not {given}{hint}"
 
 
 def _meant(path: places.Path) -> str:
