@@ -17,10 +17,11 @@ from motamot.limits import Limits
 from tests.protocols.test_ga_text import DONE, ROUTING, ReaderThrew, chat_api, chat_service, page
 from tests.scripted.wire import Client
 from tests.server.reading import Stream, Visitor, request, run
-from tests.server.support import serving
+from tests.server.support import V1_KEY, serving
 
 CHAT = "/api/chatbot/chat"
 STREAM = "/api/chatbot/chat/stream"
+V1 = {"Authorization": f"Bearer {V1_KEY}"}
 # The kind of answer that lost its line breaks there: a list, with dashes and arrows outside ASCII.
 LIST = "Over Am7 – D7, try:\n\n- A Dorian → bright. Play it slow.\n- D Mixolydian — warm!\n\nThen rest.\n"
 
@@ -217,6 +218,22 @@ class TestHistory:
                     assert list(told.json) == ["error"]
                     assert isinstance(told.json["error"], str)
                 assert not s.model.requests
+
+        run(scenario())
+
+    def test_a_fault_of_ours_has_their_shape_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def broken(*_: object, **__: object) -> None:
+            raise ZeroDivisionError("secret")
+
+        async def scenario() -> None:
+            async with serving(tmp_path, []) as s:
+                monkeypatch.setattr(s.site.default, "begin", broken)
+                told = await Visitor(s.port).fetch("POST", CHAT, {"message": "Hi"})
+                assert (told.status, type(told.json["error"])) == (500, str)
+                asked = {"messages": [turn("user", "Hi")]}
+                told = await Visitor(s.port).fetch("POST", "/v1/chat/completions", asked, headers=V1)
+                assert (told.status, told.json["error"]["type"]) == (500, "server_error")
+                assert "secret" not in told.body.decode()
 
         run(scenario())
 

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Scope
 from motamot.answer import Outcome, Text
 from motamot.limits import Limits
 from motamot.server.site import Site
+from motamot.server.streams import Heartbeats
 from tests.scripted.wire import Client
 from tests.server.reading import Stream, Visitor, request, run
 from tests.server.support import V1_KEY, Served, serving
@@ -171,6 +172,30 @@ class TestLive:
                 assert s.site.heartbeats.open == 0
 
         run(scenario())
+
+    def test_heartbeats_begin_anew_on_another_event_loop(self) -> None:
+        """A site may be started again where the loop it ran on is gone."""
+
+        class Silent:
+            number = 1
+            nudged = 0
+
+            def nudge(self) -> None:
+                self.nudged += 1
+
+        heartbeats = Heartbeats(0.03)
+        nudged = []
+        for _ in range(2):
+            silent: Any = Silent()
+
+            async def listen(to: Any = silent) -> None:
+                heartbeats.add(to)
+                assert heartbeats.open == 1
+                await asyncio.sleep(0.1)
+
+            run(listen())  # and the loop is gone, with the stream still open
+            nudged.append(silent.nudged)
+        assert all(nudged)
 
     def test_nothing_in_front_of_the_site_holds_a_stream_back(self, tmp_path: Path) -> None:
         """Compression, and the kind of middleware that reads each response anew."""

@@ -431,6 +431,8 @@ def _refused(error: MotamotError) -> tuple[str, str]:
             return "invalid_request_error", "model_not_found"
         case StoreError() | UpstreamError() | ModelUnavailable() | SettingsError() | LimitExceeded():
             return "server_error", error.code
+    if error.code == "internal":
+        return "server_error", error.code
     return "invalid_request_error", "invalid_api_key" if error.code == "unauthorized" else error.code
 
 

@@ -20,7 +20,7 @@ from motamot.errors import (
     UpstreamError,
 )
 
-__all__ = ["Refused", "body", "response", "status", "unexpected"]
+__all__ = ["UNEXPECTED", "Refused", "body", "response", "status"]
 
 
 class Refused(MotamotError):
@@ -89,8 +89,5 @@ def response(error: MotamotError, content: bytes | None = None, headers: Mapping
     return Response(data, status_code=code, headers=sent, media_type="application/json")
 
 
-def unexpected() -> Response:
-    """A fault of ours: no word of it leaves."""
-    told = {"code": "internal", "message": "Something went wrong here; it is in the log."}
-    data = msgspec.json.encode({"error": told})
-    return Response(data, status_code=500, headers={"Cache-Control": "no-store"}, media_type="application/json")
+UNEXPECTED = Refused("Something went wrong here; it is in the log.", status=500, code="internal")
+"""A fault of ours: no word of it leaves."""

@@ -249,7 +249,8 @@ class answered:  # noqa: N801 - it reads as the decorator it stands for
             return site.refuse(request, refused, protocol)
         except Exception:
             _logger.exception("%s failed", _shown(request))
-            return refusals.unexpected()
+            content = protocol.refusal(refusals.UNEXPECTED) if protocol is not None else None
+            return refusals.response(refusals.UNEXPECTED, content, cors(request, site.origins))
 
 
 def _shown(request: Request) -> str:
