@@ -46,7 +46,7 @@ def test_no_model_reachable(place: Place) -> None:
     assert (
         done.notes[3] == "         see that its server runs, and that this is its address (--upstream, OPENAI_BASE_URL)"
     )
-    assert done.notes[-1].startswith("failed (upstream_error); 0 + 0 tokens (reported); asked again 2 times; ")
+    assert done.notes[-1].startswith("failed (upstream_error); nothing spent; asked again 2 times; ")
 
 
 def test_no_such_host(place: Place) -> None:

@@ -15,7 +15,7 @@ from motamot.answer import AnswerEvent, By, Ended, Outcome, Source, Text, Usage
 from motamot.assistant import Assistant
 from motamot.cli.answer_forms import Form, Piece
 from motamot.cli.console import Exit, Output, ReaderLeft, harmless, styled, told
-from motamot.cli.words import cost_words, mark_words
+from motamot.cli.words import cost_words, mark_words, token_words
 from motamot.errors import MotamotError, StoreError
 from motamot.exchange.exchange import Ending, Exchange, Follower
 from motamot.store.prices import price
@@ -307,7 +307,7 @@ def _last_line(
 ) -> str:
     outcome = _WORDS.get(ended.outcome, str(ended.outcome)) + (f" ({ended.code})" if ended.code else "")
     marks = f" [{', '.join(ended.marks)}]" if ended.marks else ""
-    parts = [outcome + marks, f"{usage.prompt_tokens} + {usage.completion_tokens} tokens ({usage.source})"]
+    parts = [outcome + marks, token_words(usage)]
     costs: dict[str, float] = {}
     for row in rows:
         if row.cost is not None:

@@ -17,7 +17,7 @@ from rich.cells import cell_len, set_cell_size
 from motamot.answer import Source, Usage
 from motamot.cli.console import harmless
 from motamot.cli.ledger_rows import Booked, Entry
-from motamot.cli.words import cost_words
+from motamot.cli.words import cost_words, token_words
 from motamot.protocols._json import encode_line
 
 __all__ = [
@@ -75,7 +75,7 @@ def exchange_text(entry: Entry) -> str:
         "outcome": outcome,
         "message": entry.message,
         "detail": entry.detail,
-        "tokens": f"{_tokens(entry.usage)} ({entry.usage.source})" if entry.usage else "-",
+        "tokens": token_words(entry.usage).replace(" tokens", "") if entry.usage else "-",
         "cost": _cost(entry.completions),
         "unusual": _surplus(entry) if entry.surplus else None,
     }
@@ -192,7 +192,7 @@ def _total(usages: Sequence[Usage]) -> str:
     by_source = {source: sum(some[1:], some[0]) for source, some in known.items() if some}
     tokens = f"{_tokens(sum(usages[1:], usages[0]))} tokens"
     if len(by_source) == 1:
-        return f"{tokens} ({usages[0].source})"
+        return token_words(sum(usages[1:], usages[0]))
     words = (f"{_tokens(some)} {source} in {len(known[source])}" for source, some in by_source.items())
     return f"{tokens} ({', '.join(words)})"
 

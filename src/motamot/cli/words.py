@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["cost_words", "mark_words"]
+from motamot.answer import Source, Usage
+
+__all__ = ["cost_words", "mark_words", "token_words"]
 
 _MARKS = {
     "recorded": "a recorded sample answers, no model",
@@ -16,6 +18,13 @@ _MARKS = {
 def mark_words(mark: str) -> str:
     """What a mark beside an answer means, as a line."""
     return f"[{mark}] {_MARKS.get(mark, 'so marked by the assistant')}"
+
+
+def token_words(usage: Usage) -> str:
+    """`41 + 120 tokens (reported)`; where surely nothing was generated, nobody reported its zeros: `nothing spent`."""
+    if usage.source is Source.REPORTED and not usage.prompt_tokens and not usage.completion_tokens:
+        return "nothing spent"
+    return f"{usage.prompt_tokens} + {usage.completion_tokens} tokens ({usage.source})"
 
 
 def cost_words(costs: Mapping[str, float]) -> str:
