@@ -277,6 +277,26 @@ def test_a_key_is_remembered_across_a_restart(tmp_path: Path) -> None:
     run(scenario())
 
 
+def test_what_stops_of_strangers_make_us_remember_is_bounded_in_size_and_in_share(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with world(tmp_path, [HELD, HELD], stops_remembered=20) as w:
+            for name in ("k" * 201, "\U0001f68c" * 60, "a\nb", "\ud800"):
+                with pytest.raises(NotFound):
+                    await w.exchanges.stop(name, "flood")
+            assert await w.exchanges.stop("mine", "v") is None
+            for number in range(100):
+                assert await w.exchanges.stop(f"k{number}", "flood") is None
+            _, events = await w.ask(key="mine")
+            assert isinstance(events[-1], Ended) and events[-1].outcome is Outcome.STOPPED, (
+                "one flood, others keep theirs"
+            )
+            for number in range(100):
+                await w.exchanges.stop("k", f"flood {number}")
+            assert len(w.exchanges._stops) <= 20
+
+    run(scenario())
+
+
 def test_an_exchange_that_is_stopped_before_its_first_step_ends_like_any_other(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with world(tmp_path, [HELD]) as w:

@@ -362,3 +362,20 @@ def test_a_caller_with_a_key_is_bound_by_money_and_not_by_the_hour(tmp_path: Pat
             assert got[-1][2] is not None
 
     run(scenario())
+
+
+def test_one_address_has_a_share_of_what_is_under_way_whoever_it_says_it_is(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        held = [{"say": "a"}, {"gate": "more"}]
+        limits = Limits(exchanges_per_visitor=2)
+        async with serving(tmp_path, [held] * 20, limits=limits, cookies=False) as s:
+            ask = {"message": "hello"}
+            streams = [await s.client.post(f"{s.url}/api/chat/stream", json=ask) for _ in range(10)]
+            assert {stream.status for stream in streams} == {200}, "two a visitor, five times that an address"
+            async with s.client.post(f"{s.url}/api/chat/stream", json=ask) as refused:
+                assert refused.status == 429
+                assert (await refused.json())["error"]["limit"] == "exchanges_per_visitor"
+            for stream in streams:
+                stream.close()
+
+    run(scenario())

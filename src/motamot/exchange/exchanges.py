@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import secrets
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +25,9 @@ __all__ = ["Asking", "Exchanges", "new_id"]
 
 _INTERRUPTED = Ending(outcome=Outcome.INTERRUPTED)
 _OPENING_SECONDS = 0.005
+
+
+_STOPS_OF_ONE = 16  # stops before their begin that one visitor can have remembered
 
 
 def new_id() -> str:
@@ -70,6 +73,7 @@ class Exchanges:
         self._held = 0  # characters in all logs, as of the last tick
         self._opening: dict[tuple[str, str], tuple[str, asyncio.Future[Exchange]]] = {}
         self._stops: dict[tuple[str, str], tuple[float, int | None]] = {}
+        self._stops_of: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         self._tick: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -266,14 +270,26 @@ class Exchanges:
 
         Answered after the upstream is closed. Idempotent.
         """
+        if not name.isprintable() or len(name.encode("utf-8", "surrogatepass")) > self.limits.key_bytes:
+            raise NotFound("there is no such exchange")
         try:
             exchange = await self.find(name, visitor)
         except NotFound:
-            if len(self._stops) < self.limits.stops_remembered:
-                self._stops[visitor, name] = (time.monotonic(), seen)
+            self._remember_stop(visitor, name, seen)
             self._keep_ticking()
             return None
         return await exchange.stop(seen=seen, by=by)
+
+    def _remember_stop(self, visitor: str, name: str, seen: int | None) -> None:
+        """The visitor's own oldest goes where they have many, the oldest of all where there are too many."""
+        self._stops.pop((visitor, name), None)
+        own = [key for key in self._stops_of[visitor] if key in self._stops]
+        if len(own) >= _STOPS_OF_ONE:
+            self._stops.pop(own.pop(0))
+        if len(self._stops) >= self.limits.stops_remembered:
+            del self._stops[next(iter(self._stops))]
+        self._stops[visitor, name] = (time.monotonic(), seen)
+        self._stops_of[visitor] = [*own, (visitor, name)]
 
     def _replayed(self, row: ExchangeRow) -> Exchange:
         """An exchange of an earlier process, or one of another that is still running, as the store has it."""
@@ -375,6 +391,10 @@ class Exchanges:
         stale = [key for key, (at, _) in self._stops.items() if now - at > self.limits.stop_memory_seconds]
         for key in stale:
             del self._stops[key]
+        if stale:
+            waiting = {visitor for visitor, _ in self._stops}
+            for visitor in [visitor for visitor in self._stops_of if visitor not in waiting]:
+                del self._stops_of[visitor]
 
     async def close(self) -> None:
         """Shut down: running exchanges end as `interrupted` and are booked, within `shutdown_seconds`."""

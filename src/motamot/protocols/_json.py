@@ -117,7 +117,7 @@ def request_object(body: bytes | Mapping[str, Any], limits: Limits) -> dict[str,
     value: Any = _decoded(body) if isinstance(body, bytes) else body
     if not isinstance(value, Mapping):
         raise InvalidRequest(f"The body must be a JSON object, not {kind(value)}.")
-    cleaned: dict[str, Any] = _checked(value, "", limits.json_depth, limits.json_depth)
+    cleaned: dict[str, Any] = _checked(value, (), limits.json_depth, limits.json_depth)
     return cleaned
 
 
@@ -183,25 +183,34 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def _checked(value: Any, where: str, depth: int, limit: int) -> Any:
+def _checked(value: Any, where: tuple[str | int, ...], depth: int, limit: int) -> Any:
+    """`where` is a path that is only put into words when something is wrong there."""
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidRequest("A number must be finite.", field=where or None)
+        raise InvalidRequest("A number must be finite.", field=_path(where))
     if isinstance(value, Mapping | list | tuple):
         if depth == 0:
-            raise InvalidRequest("The body is nested too deep.", field=where or None, limit=limit)
+            raise InvalidRequest("The body is nested too deep.", field=_path(where), limit=limit)
         if isinstance(value, Mapping):
             return {
-                encodable(str(name)): _checked(item, _path(where, str(name)), depth - 1, limit)
+                encodable(str(name)): item
+                if item is None or item.__class__ is int or item.__class__ is bool
+                else _checked(item, (*where, str(name)), depth - 1, limit)
                 for name, item in value.items()
             }
-        return [_checked(item, f"{where}[{place}]", depth - 1, limit) for place, item in enumerate(value)]
+        return [
+            item
+            if item is None or item.__class__ is int or item.__class__ is bool
+            else _checked(item, (*where, place), depth - 1, limit)
+            for place, item in enumerate(value)
+        ]
     return value
 
 
-def _path(where: str, name: str) -> str:
-    return f"{where}.{shown(name)}" if where else shown(name)
+def _path(where: tuple[str | int, ...]) -> str | None:
+    words = [f"[{part}]" if isinstance(part, int) else f".{shown(part)}" for part in where]
+    return "".join(words).removeprefix(".") or None
 
 
 def shown(name: str) -> str:

@@ -33,13 +33,14 @@ _PROMPT_BYTES_PER_TOKEN = 3
 class _Spent:
     """What one visitor or one address had in the last hour: the time of each request, and each answer's tokens."""
 
-    __slots__ = ("answers", "kept", "requests", "tokens")
+    __slots__ = ("answers", "kept", "requests", "tokens", "under_way")
 
     def __init__(self) -> None:
         self.requests: list[float] = []  # lists, as an empty deque takes 760 bytes, and most visitors ask once
         self.answers: list[tuple[float, int]] = []
         self.tokens = 0
         self.kept = 0  # tokens that answers under way may still have
+        self.under_way = 0
 
     def check(self, options: Options, factor: int, now: float) -> None:
         """Raises: LimitExceeded where the hour's share is used up."""
@@ -101,6 +102,7 @@ class Ticket:
         now = self._budgets.now()
         for of in self._spent:
             of.kept -= self._tokens
+            of.under_way -= 1
             if tokens:
                 of.answers.append((now, tokens))
                 of.tokens += tokens
@@ -164,6 +166,14 @@ class Budgets:
         for name, factor in names:
             of = self._by_name.get(name) or _Spent()
             of.check(options, factor, now)
+            most = assistant.limits.exchanges_per_visitor * factor
+            if of.under_way >= most:  # else a few addresses, with a new visitor for each question, shut all others out
+                raise LimitExceeded(
+                    f"{most} answers are under way for you or your address; wait for one or stop it",
+                    limit="exchanges_per_visitor",
+                    maximum=most,
+                    unit="exchanges",
+                )
             spent.append(of)
         if money is not None:
             self._check_money(money)
@@ -171,6 +181,7 @@ class Budgets:
             self._remember(name, of)
             of.requests.append(now)
             of.kept += assistant.limits.max_tokens
+            of.under_way += 1
         ticket = Ticket(self, tuple(spent), assistant.limits.max_tokens, money)
         if money is not None:
             money.kept[ticket] = _dearest(assistant)
