@@ -68,6 +68,7 @@ class HttpModel:
                  refuses it says so in an error with the way out: nothing is asked twice in silence.
     ask_usage:   send `stream_options.include_usage`. Only for servers that refuse the field: False.
     dialect:     faults of this server that are to be repaired.
+    keep_alive:  keep connections for the next request. False for a server that closes them unseen.
     origin, marks: as `motamot.model.turn.Model` has them, for models served by a child process of ours.
     Raises:      SettingsError for settings that cannot work.
 
@@ -89,6 +90,7 @@ class HttpModel:
         ask_usage: bool = True,
         dialect: Dialect | None = None,
         user_agent: str = f"motamot/{__version__}",
+        keep_alive: bool = True,
         origin: str = "http",
         marks: tuple[str, ...] = (),
     ) -> None:
@@ -104,6 +106,7 @@ class HttpModel:
         self._proxy = proxy_for(self.url, proxy, trust_env=trust_env)
         self._tls = trusted(ca_file)
         self._teller = Teller(self.name, self.url, secrets_of(self.url, self._headers, self._proxy))
+        self._keep_alive = keep_alive
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lingering: dict[aiohttp.ClientResponse, Watch] = {}
@@ -144,7 +147,7 @@ class HttpModel:
                 connector=Connector(
                     limit=0,
                     ssl=self._tls,
-                    keepalive_timeout=_KEPT_SECONDS,
+                    **({"keepalive_timeout": _KEPT_SECONDS} if self._keep_alive else {"force_close": True}),
                     resolver=aiohttp.ThreadedResolver(),
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),

@@ -234,6 +234,7 @@ class LocalModel:
             api_key=key,
             limits=self.limits,
             trust_env=False,
+            keep_alive=False,  # llama.cpp's server closes a kept connection after a stream, now and then unseen
             origin=self.origin,
             marks=self.marks,
         )
