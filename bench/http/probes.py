@@ -136,7 +136,7 @@ async def slow_reader(folder: Path, size: int, per_second: int) -> Slow:
             most = before
             began = time.monotonic()
             slow = await _post(
-                relay.port, "/api/chat/stream", {"message": "?"}, secrets.token_urlsafe(24), read_buffer=4096
+                relay.port, "/api/chat/stream", {"message": "?"}, secrets.token_urlsafe(24), read_buffer=32_768
             )
             raw = b""
             while piece := await slow.read(per_second // 10):

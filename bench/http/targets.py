@@ -59,8 +59,9 @@ def motamot_settings(folder: Path, upstream: int) -> Path:
 database = "{folder / "motamot.sqlite3"}"
 
 [server]
-requests_per_hour = 1000000000
-tokens_per_hour = 1000000000000
+requests_per_hour = 1000000
+address_factor = 1000000
+tokens_per_hour = 1000000000
 
 [assistants.default]
 upstream = "http://127.0.0.1:{upstream}/v1"
