@@ -69,7 +69,7 @@ def test_the_streams_of_others_pass_as_they_come_too(tmp_path: Path, front: Any)
             body = {"model": "default", "stream": True, "messages": [{"role": "user", "content": "hello"}]}
             stream = {"Accept": "text/event-stream"}
             asked: list[tuple[str, str, dict[str, Any]]] = [
-                ("GET", "/flux?message=hello", {"headers": stream}),
+                ("GET", "/flux?message=hello", {"headers": {**stream, "Referer": f"{h.front.url}/"}}),
                 ("POST", "/api/chatbot/chat/stream", {"json": {"message": "hello"}}),
                 ("POST", "/v1/chat/completions", {"json": body, "headers": key}),
             ]
@@ -135,7 +135,8 @@ def test_a_client_that_leaves_is_gone_for_the_model_within_a_second(tmp_path: Pa
             left = await h.model.wait_left(0)
             assert left.left_at is not None
             assert left.left_at - closed < 1
-            async with client.get(f"{h.front.url}/flux?message=hello", headers=stream) as response:
+            page = {"Referer": f"{h.front.url}/"}
+            async with client.get(f"{h.front.url}/flux?message=hello", headers={**stream, **page}) as response:
                 await response.content.readany()
                 await h.model.wait_pieces(1, 3)
                 closed = time.monotonic()
@@ -357,6 +358,7 @@ def test_curl_shows_the_pieces_as_they_come_over_http_2(tmp_path: Path, front: A
                 *curl(h),
                 *("--no-buffer", "--http2", "--max-time", "20"),
                 *("--dump-header", str(tmp_path / "head"), "--header", "Accept: text/event-stream"),
+                *("--referer", f"{h.front.url}/"),
                 f"{h.front.url}/flux?message=hello",
                 stdout=subprocess.PIPE,
             )

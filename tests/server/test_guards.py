@@ -231,6 +231,68 @@ def test_a_foreign_page_gets_no_answer_and_starts_none(tmp_path: Path) -> None:
     run(scenario())
 
 
+NAMED = Options(hosts=frozenset(("localhost", "127.0.0.1", "chat.example")))
+SECRET = "a-secret-of-a-visitor-0001"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 403),
+        ({"Referer": "http://evil.example/"}, 403),
+        ({"Referer": "http://chat.example.evil.example/"}, 403),
+        ({"Referer": "http://chat.example@evil.example/"}, 403),
+        ({"Referer": "http://chat.example:8001/"}, 403),
+        ({"Referer": "http://evil.example/http://chat.example/"}, 403),
+        ({"Cookie": "motamot_visitor=short"}, 403),
+        ({"Authorization": "Basic eDp5"}, 403),  # browsers send a login they have along
+        ({"Host": "localhost.chat.example"}, 421),
+        ({"Referer": "http://chat.example/a?b"}, 200),
+        ({"Referer": "http://chat.example:80/"}, 200),
+        ({"Cookie": f"motamot_visitor={SECRET}"}, 200),
+        ({"Authorization": f"Bearer {SECRET}"}, 200),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Origin": "http://chat.example"}, 200),
+        ({"Host": "localhost:8000"}, 200),
+        ({"Host": "127.0.0.1:8000"}, 200),
+    ],
+    ids=str,
+)
+def test_an_address_that_spends_is_not_asked_by_a_foreign_page_where_browsers_do_not_say_whose(
+    tmp_path: Path, headers: dict[str, str], status: int
+) -> None:
+    """`fetch(…, {mode: "no-cors", headers: {Accept: "text/event-stream"}})` over plain http, off loopback."""
+
+    async def scenario() -> None:
+        async with serving(tmp_path, HELLO, options={"hosts": NAMED.hosts}) as s:
+            sent = {"Host": "chat.example", "Accept": "text/event-stream", "Connection": "close", **headers}
+            got = await s.raw(request("GET", "/flux?message=hello", headers=sent))
+            assert status_of(got) == status
+            assert len(s.model.requests) == (status == 200)
+            if status == 403:
+                assert "Referer: http://chat.example/" in error_of(got)["message"]
+
+    run(scenario())
+
+
+def test_a_hosts_login_does_not_make_an_address_that_spends_its_own_pages(tmp_path: Path) -> None:
+    """The host's cookie may come with any page's request: it is not ours to say SameSite of it."""
+
+    async def user(_request: Request) -> str:
+        return "anna"
+
+    async def scenario() -> None:
+        async with serving(tmp_path, HELLO, options={"hosts": NAMED.hosts}) as s:
+            s.site.default.identify = user
+            sent = {"Host": "chat.example", "Accept": "text/event-stream", "Connection": "close"}
+            cookie = {"Cookie": f"motamot_visitor={SECRET}"}
+            assert status_of(await s.raw(request("GET", "/flux?message=hello", headers={**sent, **cookie}))) == 403
+            page = {"Referer": "http://chat.example/"}
+            assert status_of(await s.raw(request("GET", "/flux?message=hello", headers={**sent, **page}))) == 200
+
+    run(scenario())
+
+
 # CORS
 
 

@@ -15,7 +15,17 @@ from motamot.limits import Limits
 from motamot.server.options import Options
 from motamot.server.refusals import Refused
 
-__all__ = ["body", "check_host", "check_key", "check_origin", "client_address", "cors", "json_body", "preflight"]
+__all__ = [
+    "body",
+    "check_host",
+    "check_key",
+    "check_link",
+    "check_origin",
+    "client_address",
+    "cors",
+    "json_body",
+    "preflight",
+]
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:[0-9]{1,5})?")
 _DEFAULT_PORT = {"http": ":80", "https": ":443"}
@@ -55,8 +65,10 @@ def _is_address(name: str) -> bool:
 def check_origin(request: Request, origins: Collection[str]) -> None:
     """A page of another site may only ask if it is on the list. Raises: Refused (403).
 
-    A request without an Origin is no script's: a link, an image, or no browser at all. Browsers say by
-    `Sec-Fetch-Site` whose page it is on, and a sibling's (`same-site`) is another's, too.
+    Browsers send an Origin with each POST, and with a GET that a script wants to read. Without one it is a link, an
+    image, a script's GET that nobody reads (`no-cors`), or no browser at all: `Sec-Fetch-Site` says whose page it is
+    on, and a sibling's (`same-site`) is another's, too. But they say it to https and loopback addresses alone: see
+    `check_link` for a GET that costs something.
     """
     given = request.headers.getlist("origin")
     if not given:
@@ -64,6 +76,44 @@ def check_origin(request: Request, origins: Collection[str]) -> None:
             raise _foreign()
     elif len(given) > 1 or not (given[0] == _own_origin(request) or _listed(given[0], origins)):
         raise _foreign()
+
+
+def check_link(request: Request, *, known: bool) -> None:
+    """A GET that spends is our own page's or no browser's, also where browsers do not say whose page they are on.
+
+    Over plain http off loopback they send no `Sec-Fetch-Site`, and a `no-cors` GET of any page has no Origin, may
+    say `Accept: text/event-stream`, and comes from wherever the visitor is. What such a page cannot send is our
+    cookie (SameSite=Lax), a Bearer, or a Referer of ours.
+
+    known:  whether the request has a visitor's secret that no page of another site can send.
+    Raises: Refused (403). Source: Fetch Metadata, 2 (only to a potentially trustworthy URL); Fetch, 2.2.2
+            (CORS-safelisted request-header).
+    """
+    headers = request.headers
+    if known or "origin" in headers or "sec-fetch-site" in headers or _is_loopback(headers.get("host", "")):
+        return
+    if headers.get("authorization", "").partition(" ")[0].lower() == "bearer":
+        return
+    own = _own_origin(request)
+    page = headers.get("referer", "").split("/", 3)[:3]  # scheme, nothing, host and port
+    if "/".join(page).lower().removesuffix(_DEFAULT_PORT.get(request.scope.get("scheme", "http"), "")) == own:
+        return
+    raise Refused(
+        "nothing says that no page of another site asks this: send the visitor's cookie, "
+        f"Authorization: Bearer with a secret of 22 letters or more, or Referer: {own}/",
+        status=403,
+        code="forbidden_origin",
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether browsers trust this Host over plain http, too, and say there whose page they are on."""
+    match = _HOST.fullmatch(host)
+    name = match[1].lower().removesuffix(".") if match else ""
+    try:
+        return ipaddress.ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
 
 
 def _foreign() -> Refused:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from motamot.server.refusals import Refused
 
-__all__ = ["COOKIE", "Identify", "Visitor", "new_visitor", "visitor_of"]
+__all__ = ["COOKIE", "Identify", "Visitor", "has_cookie", "new_visitor", "visitor_of"]
 
 COOKIE = "motamot_visitor"
 _SECRET = re.compile(r"[A-Za-z0-9_-]{22,128}")  # 22 characters of base64url hold 128 bits
@@ -57,6 +57,11 @@ async def visitor_of(request: Request, identify: Identify | None = None) -> Visi
     if (secret := _cookie(request)) is not None:
         return Visitor(_hash(secret))
     return new_visitor(request)
+
+
+def has_cookie(request: Request) -> bool:
+    """Whether a visitor's cookie came along, as it does with our own site's requests alone (SameSite=Lax)."""
+    return _cookie(request) is not None
 
 
 def _cookie(request: Request) -> str | None:

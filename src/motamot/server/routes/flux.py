@@ -22,7 +22,7 @@ from motamot.server.asking import ask
 from motamot.server.refusals import Refused
 from motamot.server.site import answered
 from motamot.server.streams import Streamed, primed
-from motamot.server.visitors import Visitor, visitor_of
+from motamot.server.visitors import Visitor, has_cookie, visitor_of
 
 if TYPE_CHECKING:
     from motamot.server.site import Site
@@ -39,7 +39,7 @@ def routes(site: Site) -> list[Route]:
 
 async def flux(site: Site, request: Request) -> Response:
     """GET /flux: ask, with `?message=` or with the assistant's own opening question; or come back to an answer."""
-    if not _wants_a_stream(request):  # an image or a link of a strange page cannot: it would spend money by being seen
+    if not _wants_a_stream(request):  # no image or link does: it would spend money by being seen
         told = f"this address gives a stream: ask with Accept: {_EVENT_STREAM}, as EventSource does"
         raise Refused(told, status=406, code="not_acceptable")
     guards.check_origin(request, site.origins)
@@ -48,6 +48,8 @@ async def flux(site: Site, request: Request) -> Response:
     visitor = await visitor_of(request, site.identify)
     if last := request.headers.get("last-event-id"):
         return await _back(site, request, visitor, last)
+    # A host's login is known by a cookie of the host's own, which other pages' requests may carry.
+    guards.check_link(request, known=site.identify is None and has_cookie(request))
     question = replace(asked, message=asked.message or assistant.opening)
     exchange, visitor = await ask(site, request, question, assistant, visitor)
     return Streamed(site, request, exchange.follow(), PROTOCOL.writer(), PROTOCOL, visitor)
