@@ -153,7 +153,9 @@ def test_a_network_that_breaks_again_and_again_is_borne_as_long_as_text_comes(
             for number in range(times):
                 await reader.shows(re.compile(f"Piece {number}. $"))
                 between.cut()
+                await expect(reader.page.get_by_text("Connection lost. Trying again…")).to_be_visible()
                 between.mend()
+                await expect(reader.page.get_by_text("Connection lost. Trying again…")).to_be_hidden()
                 served.model.release(f"gate-{number}")
             await reader.ended("complete")
             assert await reader.text() == "".join(f"Piece {number}. " for number in range(times))

@@ -211,6 +211,10 @@ def test_a_question_brings_the_view_to_its_answer(chromium: Chromium, tmp_path: 
             await reader.shows("Short.")
             await expect(reader.page.get_by_role("button", name="Jump to latest")).to_be_hidden()
             assert (await place(reader))[1] <= 4
+            await reader.page.locator("#log").evaluate("e => e.scrollTo(0, 0)")
+            await expect(reader.page.get_by_role("button", name="Jump to latest")).to_be_visible()
+            await reader.page.get_by_role("button", name="New conversation").click()
+            await expect(reader.page.get_by_role("button", name="Jump to latest")).to_be_hidden()
 
     chromium.run(scenario)
 

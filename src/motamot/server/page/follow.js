@@ -54,7 +54,7 @@ export function newKey() {
  * Made with `body`, the question as it is posted (it has a key: posting it again joins the answer under way, so that
  * trying again never asks twice), or with `exchange`, the id of an answer that somebody asked for already.
  * `tell` hears, each only before the end: `event(said)` for every answer event but the end, once and in order;
- * `waiting()` when the connection was lost and will be tried again; and last one of `ended(said)`, `refused(error)`,
+ * `waiting()` when the connection was lost and will be tried again, `connected()` when there is one; and last one of `ended(said)`, `refused(error)`,
  * and `lost()` when it was given up (`follow` may then be called again).
  */
 export class Answer {
@@ -130,6 +130,7 @@ export class Answer {
       else if (!(response.headers.get("content-type") ?? "").startsWith("text/event-stream")) {
         throw new Refused(502, { code: "unknown", message: "" }, 0); // somebody else's page in our server's place
       } else {
+        if (!this.#stopped) this.#tell.connected(); // an abort that did nothing
         const listening = () => {
           heard = performance.now();
           this.#offline = false;

@@ -67,6 +67,7 @@ function follow(view, { body = null, exchange = "" }) {
       if (said.type === "started") started(said, view, body);
     },
     waiting: () => view.reconnecting(),
+    connected: () => view.connected(),
     ended(said) {
       view.end(said);
       sent(body);

@@ -142,6 +142,12 @@ export class ExchangeView {
     this.#show("wait", true);
   }
 
+  /** There is a connection, and the answer will come by it. */
+  connected() {
+    say(within(this.element, "hint"), "waiting");
+    this.#show("wait", this.text === "");
+  }
+
   /** One event of the answer. */
   take(said, number) {
     switch (said.type) {
@@ -304,16 +310,23 @@ export class Scroller {
     this.#grown();
   }
 
+  /** The content or the view has another size; emptied, it is at its end without having been scrolled. */
   #grown() {
     if (this.#following) this.#area.scrollTop = this.#area.scrollHeight;
+    this.#following = this.#following || this.#atEnd();
     this.#button.hidden = this.#following;
   }
 
   #scrolled() {
-    const { scrollTop, scrollHeight, clientHeight } = this.#area;
-    if (scrollHeight - clientHeight - scrollTop <= NEAR) this.#following = true;
+    const { scrollTop } = this.#area;
+    if (this.#atEnd()) this.#following = true;
     else if (scrollTop < this.#last) this.#following = false;
     this.#last = scrollTop;
     this.#button.hidden = this.#following;
+  }
+
+  #atEnd() {
+    const { scrollTop, scrollHeight, clientHeight } = this.#area;
+    return scrollHeight - clientHeight - scrollTop <= NEAR;
   }
 }
