@@ -48,6 +48,19 @@ def test_control_characters_of_a_model_are_seen_and_not_obeyed(place: Place) -> 
     assert not re.search(r"[\x07\x08\x7f\x9b]", answer)
 
 
+def test_what_turns_the_direction_of_text_is_seen_and_not_obeyed(place: Place) -> None:
+    turning = "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
+    kept = "\u200e\u200f\u061c שלום"
+    with scripted_model([[{"say": f"run {turning}gpj.exe {kept}"}]] * 2) as server:
+        with place.terminal("ask", "A?", *upstream(server.url)) as terminal:
+            assert terminal.wait() == 0
+        piped = place.run("ask", "A?", *upstream(server.url))
+    shown = "".join(f"\\u{ord(one):04x}" for one in turning)
+    assert f"run {shown}gpj.exe {kept}" in terminal.seen
+    assert not set(turning) & set(terminal.seen)
+    assert turning in piped.out.decode(), "in a pipe it is exact"
+
+
 def test_the_wire_on_a_terminal_is_harmless_too(place: Place) -> None:
     with (
         scripted_model([[{"say": "a\x9b2J\x7f"}]]) as server,

@@ -46,7 +46,7 @@ class ReaderLeft(Exception):
     """Whoever read stdout has closed it, as `head` does."""
 
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _LINE_ENDS = re.compile(r"\r\n|[\r\n\x0b\x0c\x85\u2028\u2029]")
 
 
@@ -54,7 +54,9 @@ def harmless(text: str) -> str:
     """`text` with its control characters as visible ones, so that a terminal obeys none of them.
 
     Tab and LF stay. C0 and DEL become Unicode's control pictures (ESC is ␛), C1 (which xterm takes as ESC [ and such)
-    becomes `\\x9b`.
+    becomes `\\x9b`. So does what turns the direction of the text after it, by which a line reads as another one, become
+    `\\u202e` (UAX #9, 2: embeddings, overrides, isolates). The marks U+200E, U+200F and U+061C stay: they turn no text
+    that has a direction of its own, and right-to-left text needs them.
     """
     return _CONTROLS.sub(_picture, text)
 
@@ -63,7 +65,9 @@ def _picture(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code < 0x20:
         return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else f"\\x{code:02x}"
+    if code == 0x7F:
+        return "\u2421"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def say(line: str) -> None:
