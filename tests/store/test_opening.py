@@ -44,6 +44,22 @@ def test_opening_makes_folder_and_file_for_this_user_alone(tmp_path: Path, writt
     store.close_sync()
 
 
+@pytest.mark.parametrize(
+    ("given", "told"), [(0o640, True), (0o604, True), (0o644, True), (0o600, False), (0o622, False)]
+)
+def test_a_file_that_others_can_read_is_used_and_told_with_the_way_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, given: int, told: bool
+) -> None:
+    path = tmp_path / "a store.db"
+    Store.open(path).close_sync()
+    assert not caplog.messages, "a new one is for this user alone"
+    path.chmod(given)
+    Store.open(path).close_sync()
+    sentence = f"other users of this machine can read the conversations in {path}: run chmod 600 '{path}'"
+    assert caplog.messages == ([sentence] if told else [])
+    assert mode(path) == given
+
+
 def test_a_relative_url_and_a_home_folder_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

@@ -6,8 +6,11 @@ Every error of the driver leaves here as a `StoreError` whose message a user can
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import shlex
 import sqlite3
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,6 +26,8 @@ from motamot.errors import StoreError
 from motamot.store.schema import REVISION, VERSION_TABLE
 
 __all__ = ["BUSY_MILLISECONDS", "Database", "explain", "is_busy"]
+
+_logger = logging.getLogger("motamot.store")
 
 BUSY_MILLISECONDS = 1_000  # one try at the write lock; the writer tries again, so that it can hear of other things
 MEMORY = (":memory:", "sqlite://", "sqlite:///:memory:")
@@ -47,6 +52,7 @@ class Database:
     def prepare(self, wait: float) -> None:
         """Make the folder and the file where they are missing (0700, 0600), and bring the tables up to date.
 
+        A file that others of this machine can read is used as it is, with a warning: it may be meant so.
         wait: seconds to wait for another program's lock.
         Raises: StoreError, in words; nothing was changed then.
         """
@@ -69,13 +75,16 @@ class Database:
         while True:
             try:
                 self._bring_up_to_date()
-                return
+                break
             except (DBAPIError, sqlite3.Error) as error:
                 # Two processes that make the file at the same moment: SQLite refuses the change to WAL without
                 # asking the busy handler.
                 if not is_busy(error) or time.monotonic() >= deadline:
                     raise explain(error, self.path) from error
                 time.sleep(0.02)
+        if status.st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            told = "other users of this machine can read the conversations in %s: run chmod 600 %s"
+            _logger.warning(told, self.path, shlex.quote(str(self.path)))
 
     def _bring_up_to_date(self) -> None:
         with _disposed(self.reading()) as engine, engine.connect() as connection, connection.begin():
