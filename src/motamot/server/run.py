@@ -25,7 +25,6 @@ __all__ = ["Certificate", "Server", "listen", "serve"]
 
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 30
-_UNSENT_BYTES = 65_536  # of one connection, that the system holds before it says that it is full
 _SPARE_FILES = 256  # beside connections: database, libraries, the models' connections have their own count
 
 
@@ -61,9 +60,6 @@ def listen(host: str, port: int, *, stall_seconds: float = 60) -> socket.socket:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if sys.platform == "linux":  # what listens hands it on to each connection
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(stall_seconds * 1000))
-            # Else the system takes in megabytes, and takes no more until a third of it is gone: a client that reads
-            # 10 kB/s looked as if it took nothing for a minute.
-            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         found.bind((host, port))
         found.listen(_BACKLOG)
         found.setblocking(False)
