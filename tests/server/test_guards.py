@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -456,6 +458,93 @@ def test_a_body_that_trickles_in_is_not_waited_for(tmp_path: Path) -> None:
             assert b"connection: close" in got.lower()
 
     run(scenario())
+
+
+HALF = b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n"
+
+
+def test_all_bodies_that_are_coming_in_are_bounded_together(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path, HELLO, limits=Limits(bodies_bytes=1_000)) as s:
+            halves = []
+            for _ in range(2):
+                _, half = await asyncio.open_connection("127.0.0.1", s.port)
+                half.write(HALF + b" " * 450)
+                await half.drain()
+                halves.append(half)
+            await asyncio.sleep(0.1)
+            got = await s.raw(HALF + b" " * 150)
+            assert status_of(got) == 503
+            assert error_of(got)["limit"] == "bodies_bytes"
+            assert b"retry-after: 5\r\n" in got.lower() and b"connection: close\r\n" in got.lower()
+            for half in halves:
+                half.close()
+            await asyncio.sleep(0.1)
+            assert status_of(await s.raw(asked())) == 200, "what is gone holds nothing any more"
+
+    run(scenario())
+
+
+def test_bodies_that_wait_behind_an_answer_are_bounded_together(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        gated = {"default": "gated", "scripts": {"gated": [{"say": "a"}, {"gate": "more"}, {"say": "b"}]}}
+        async with serving(tmp_path, gated, limits=Limits(bodies_bytes=1_000)) as s:
+            ends = []
+            for number in range(2):
+                reader, end = await asyncio.open_connection("127.0.0.1", s.port)
+                end.write(request("POST", "/api/chat/stream", QUESTION))
+                await reader.readuntil(b"200 OK")
+                end.write(HALF + b" " * (900 if number == 0 else 99))
+                await end.drain()
+                ends.append((reader, end))
+            await asyncio.sleep(0.1)
+            assert len(s.server.server_state.connections) == 2
+            ends[1][1].write(b" " * 10)
+            with suppress(ConnectionResetError):
+                await asyncio.wait_for(ends[1][0].read(), 3)
+            assert len(s.server.server_state.connections) == 1
+            s.model.release("more")
+            for _, end in ends:
+                end.close()
+
+    run(scenario())
+
+
+def test_the_body_of_a_get_is_not_kept(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        gated = [[{"say": "a"}, {"gate": "more"}, {"say": "b"}]]
+        async with serving(tmp_path, gated) as s:
+            body = b"x" * 50_000
+            head = {"Accept": "text/event-stream", "Content-Length": str(len(body))}
+            reader, end = await asyncio.open_connection("127.0.0.1", s.port)
+            end.write(request("GET", "/flux?message=hello", headers=head) + body)
+            await reader.readuntil(b"morceau")
+            await asyncio.sleep(0.1)
+            cycles = [getattr(one, "cycle", None) for one in s.server.server_state.connections]
+            assert [cycle.body for cycle in cycles if cycle is not None] == [b""]
+            s.model.release("more")
+            end.close()
+
+    run(scenario())
+
+
+def test_a_body_that_is_not_whole_does_not_keep_the_server_from_ending(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path, HELLO) as s:
+            half = asyncio.create_task(s.raw(HALF + b"{"))
+            await asyncio.sleep(0.2)
+            began = time.monotonic()
+            s.server.end()
+            got = await half
+            assert time.monotonic() - began < 1
+            assert (status_of(got), error_of(got)["code"]) == (503, "interrupted")
+            assert b"retry-after: 5\r\n" in got.lower()
+        assert time.monotonic() - began < 2
+
+    run(scenario())
+    assert not caplog.records
 
 
 # Who

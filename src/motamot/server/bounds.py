@@ -27,7 +27,14 @@ _REASONS = {
 
 def bounded(limits: Limits) -> type[asyncio.Protocol]:
     """The protocol that uvicorn makes for each connection, with these limits."""
-    return type("Bounded", (_Bounded,), {"limits": limits})
+    return type("Bounded", (_Bounded,), {"limits": limits, "ahead": _Ahead()})
+
+
+class _Ahead:
+    """Bodies that wait, unread, behind the answers to requests before them: of all connections together."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
 
 
 class _NotTaken(Exception):
@@ -36,10 +43,12 @@ class _NotTaken(Exception):
 
 class _Bounded(Http):
     limits: Limits
+    ahead: _Ahead
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._in_head = True
+        self._ahead_bytes = 0  # of bodies that wait behind an answer
         self._head_bytes = 0  # of a head that is not whole: what came since it began
         self._head_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
@@ -52,6 +61,7 @@ class _Bounded(Http):
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_whole()
         self.resume_writing()
+        self._nothing_ahead()
         super().connection_lost(exc)
 
     # The head
@@ -83,6 +93,27 @@ class _Bounded(Http):
         self._in_head = False
         self._head_whole()
         super().on_headers_complete()
+
+    # The body
+
+    def on_body(self, body: bytes) -> None:
+        if self.scope["method"] != "POST":  # nobody reads it, and it would be held for as long as the answer lasts
+            return
+        super().on_body(body)
+        if self.pipeline:
+            self._ahead_bytes += len(body)
+            self.ahead.bytes += len(body)
+            if self.ahead.bytes > self.limits.bodies_bytes:
+                self.transport.abort()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.pipeline:
+            self._nothing_ahead()
+
+    def _nothing_ahead(self) -> None:
+        self.ahead.bytes -= self._ahead_bytes
+        self._ahead_bytes = 0
 
     def _wait_for_head(self) -> None:
         self._head_timer = self.loop.call_later(self.limits.head_seconds, self._head_late)

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from motamot.errors import LimitExceeded
 from motamot.limits import Limits
+from motamot.server.bodies import IN_SCOPE, Bodies
 from motamot.server.options import Options
 from motamot.server.refusals import Refused
 
@@ -205,7 +206,7 @@ def check_key(request: Request, keys: Sequence[str]) -> str:
 async def json_body(request: Request, limits: Limits) -> bytes:
     """The body, which must be declared as JSON and come within size and time.
 
-    Raises: Refused (415, 408), LimitExceeded (`body_bytes`).
+    Raises: Refused (415), and what `body` raises.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _JSON:  # a form of another site can't send this without asking first
@@ -216,20 +217,29 @@ async def json_body(request: Request, limits: Limits) -> bytes:
 
 
 async def body(request: Request, limits: Limits) -> bytes:
-    """The body within size and time. Raises: Refused (400, 408), LimitExceeded (`body_bytes`)."""
+    """The body within size and time.
+
+    Raises: Refused (400, 408, 503 where the site ends meanwhile), LimitExceeded (`body_bytes`, `bodies_bytes`).
+    """
     declared = request.headers.get("content-length", "0")
     if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > limits.body_bytes):
         raise _too_large(limits)
+    bodies: Bodies = request.scope[IN_SCOPE]
     parts: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(limits.body_seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size > limits.body_bytes:
-                    raise _too_large(limits)
-                parts.append(part)
+        async with asyncio.timeout(limits.body_seconds) as waiting:
+            with bodies.coming(waiting) as count:
+                async for part in request.stream():
+                    size += len(part)
+                    if size > limits.body_bytes:
+                        raise _too_large(limits)
+                    count(len(part))
+                    parts.append(part)
     except TimeoutError:
+        if bodies.ended:
+            told = "the server ends, and the question was not whole; ask again in a moment"
+            raise Refused(told, status=503, code="interrupted", headers={"Connection": "close"}) from None
         seconds = f"{limits.body_seconds:g} s"
         raise Refused(
             f"the body did not come within {seconds}", status=408, code="timeout", headers={"Connection": "close"}

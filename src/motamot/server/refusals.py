@@ -81,7 +81,7 @@ def response(error: MotamotError, content: bytes | None = None, headers: Mapping
     if code in (429, 503):
         seconds = getattr(error, "retry_after", None) or _SECONDS
         sent["Retry-After"] = str(math.ceil(seconds))
-    if code == 413:
+    if getattr(error, "limit", None) in ("body_bytes", "bodies_bytes"):
         sent["Connection"] = "close"  # the rest of the body is not waited for
     if isinstance(error, Refused):
         sent |= error.headers

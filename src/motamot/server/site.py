@@ -21,6 +21,7 @@ from motamot.exchange.exchanges import Exchanges
 from motamot.limits import Limits
 from motamot.protocols.base import Protocol
 from motamot.server import refusals
+from motamot.server.bodies import IN_SCOPE, Bodies
 from motamot.server.budgets import Budgets
 from motamot.server.counts import Counts
 from motamot.server.ending import Signals
@@ -65,6 +66,7 @@ class Site:
         self.limits = limits or self.default.limits
         self.origins = frozenset(origin for assistant in assistants for origin in assistant.origins)
         self.heartbeats = Heartbeats(self.limits.heartbeat_seconds)
+        self.bodies = Bodies(self.limits)
         self.counts = Counts()
         self.budgets = Budgets(options, self.counts.ended)
         self._identify = identify
@@ -157,12 +159,14 @@ class Site:
     def begin_end(self) -> None:
         """End and book what runs, as `interrupted`; streams close by it. New questions are refused from here on."""
         if self._ending is None and self._exchanges is not None:
+            self.bodies.end()
             self._ending = asyncio.get_running_loop().create_task(self._exchanges.close())
             self._ending.add_done_callback(_log_failure)
 
     async def stop(self) -> None:
         """End what runs as `interrupted`, book it, and let go of everything."""
         stack = self._stack
+        self.bodies.end()
         self._forget()
         if stack is not None:
             await stack.aclose()
@@ -171,6 +175,7 @@ class Site:
         self._stack = None
         self._exchanges = None
         self._ending = None
+        self.bodies = Bodies(self.limits)
         self._loop = None
         self._starting = None
 
@@ -208,7 +213,7 @@ class Site:
     def refuse(self, request: Request, error: MotamotError, protocol: Protocol | None = None) -> Response:
         """An error as a response, counted; one that is ours is logged. What a provider said is not: it may quote."""
         self.counts.refused(error)
-        if refusals.status(error) >= 500:
+        if refusals.status(error) >= 500 and error.code != "interrupted":  # a question cut short by our end is no fault
             _logger.warning("%s: %s (%s)", _shown(request), error.message, error.code)
         content = protocol.refusal(error) if protocol is not None else None
         return refusals.response(error, content, cors(request, self.origins))
@@ -240,6 +245,7 @@ class answered:  # noqa: N801 - it reads as the decorator it stands for
         site, protocol = self.site, self.protocol
         try:
             await site.start_on_use()
+            request.scope[IN_SCOPE] = site.bodies
             return await self.handler(site, request)
         except MotamotError as error:
             return site.refuse(request, error, protocol)

@@ -37,7 +37,7 @@ class Http(HttpToolsProtocol):
 
     def _go_on_reading(self) -> None:
         """The end of the connection is found by reading only; who sends much ahead meanwhile is cut off."""
-        if len(self.pipeline) > _AHEAD or len(self.cycle.body) > HIGH_WATER_LIMIT:
+        if len(self.pipeline) > _AHEAD or sum(len(cycle.body) for cycle in self._cycles) > HIGH_WATER_LIMIT:
             self.transport.abort()
         else:
             self.flow.resume_reading()
