@@ -71,7 +71,7 @@ def cases(found: dict[str, bytes]) -> list[dict[str, Any]]:
 
 def in_node(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     done = subprocess.run(
-        [node(), str(HERE / "node_reader.mjs"), str(READER)],
+        [str(node()), str(HERE / "node_reader.mjs"), str(READER)],
         input=json.dumps(given),
         capture_output=True,
         text=True,
@@ -154,7 +154,7 @@ def test_long_events_are_read_in_time_in_proportion_to_their_length() -> None:
         const [many] = new Decoder().feed(lines)
         console.log(event.data.length, many.data.length)
     """
-    command = [node(), "--input-type=module", "--eval", script]
+    command = [str(node()), "--input-type=module", "--eval", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
     assert done.stdout.split() == ["1000000", "399999"], done.stderr
 
