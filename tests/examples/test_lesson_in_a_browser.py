@@ -228,9 +228,18 @@ def test_the_page_of_the_tutorial_shows_its_answer_its_mark_and_its_end(
         sample = page.text_content(f"#{answer}") or ""
         assert f'"{sample}"' in (tmp_path / "bus.py").read_text("utf-8")
         assert page.text_content(f"#{mark}") == "recorded"
+        # Pressed in the page: the sample takes a third of a second, and a click from here may take longer.
+        page.add_init_script(
+            f"""const early = setInterval(() => {{
+                const answer = document.getElementById("{answer}");
+                if (answer === null || answer.textContent.length < 4) return;
+                clearInterval(early);
+                document.getElementById("{stop}").click();
+            }}, 1);"""
+        )
         page.reload()
         page.wait_for_function(f"document.getElementById('{answer}').textContent.length > 3")
-        page.click(f"#{stop}")
+        page.wait_for_timeout(50)
         shown = page.text_content(f"#{answer}") or ""
         outlast_reconnection(page)
         assert page.text_content(f"#{answer}") == shown != sample
