@@ -17,7 +17,7 @@ from motamot.sse import Event
 from tests.server.reading import run
 from tests.server.support import Served, serving
 
-PLENTY = {"requests_per_hour": 100_000, "tokens_per_hour": 1_000_000_000}
+PLENTY = {"address_factor": 1_000, "requests_per_hour": 100_000, "tokens_per_hour": 1_000_000_000}
 
 
 def piece(stream: int, number: int) -> str:
