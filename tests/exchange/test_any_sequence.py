@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -198,6 +199,8 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.exchange.test_any_sequence"])
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(sequences)
 def test_booked_once_one_ended_last(actions: list[tuple[Any, ...]]) -> None:

@@ -352,7 +352,12 @@ def test_told_to_end_under_load_it_ends_what_runs_books_it_and_is_gone(
     tmp_path: Path, number: signal.Signals, model: ThreadedScriptedModel
 ) -> None:
     streams = 50
-    with serve_process(tmp_path, *upstream(model.url), MOTAMOT_SERVER__REQUESTS_PER_HOUR="1000") as served:
+    with serve_process(
+        tmp_path,
+        *upstream(model.url),
+        MOTAMOT_SERVER__REQUESTS_PER_HOUR="1000",
+        MOTAMOT_SERVER__ADDRESS_FACTOR="20",
+    ) as served:
 
         async def scenario() -> tuple[list[str], float, int]:
             started = asyncio.Semaphore(0)
