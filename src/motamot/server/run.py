@@ -23,6 +23,7 @@ from motamot.server.site import Site
 
 __all__ = ["Certificate", "Server", "listen", "serve"]
 
+_SYSTEM_PATIENCE = 5
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 30
 _SPARE_FILES = 256  # beside connections: database, libraries, the models' connections have their own count
@@ -59,7 +60,9 @@ def listen(host: str, port: int, *, stall_seconds: float = 60) -> socket.socket:
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if sys.platform == "linux":  # what listens hands it on to each connection
-            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(stall_seconds * 1000))
+            # Several times as long: the system also counts a window of a few kB that a slow reader empties as none.
+            milliseconds = int(stall_seconds * 1000 * _SYSTEM_PATIENCE)
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
         found.bind((host, port))
         found.listen(_BACKLOG)
         found.setblocking(False)
