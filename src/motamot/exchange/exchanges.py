@@ -175,13 +175,14 @@ class Exchanges:
         return exchange
 
     def _admit(self, visitor: str, limits: Limits) -> None:
+        """limits: the assistant's, for what one visitor may have; ours bound what all have together."""
         if self._closed:
             raise LimitExceeded("this server is shutting down", limit="shutdown_seconds", maximum=0, unit="s")
-        if len(self._running) >= limits.exchanges_running:
+        if len(self._running) >= self.limits.exchanges_running:
             raise LimitExceeded(
                 "too many answers are under way; try again in a moment",
                 limit="exchanges_running",
-                maximum=limits.exchanges_running,
+                maximum=self.limits.exchanges_running,
                 unit="exchanges",
             )
         if self._running_of[visitor] >= limits.exchanges_per_visitor:
@@ -191,11 +192,11 @@ class Exchanges:
                 maximum=limits.exchanges_per_visitor,
                 unit="exchanges",
             )
-        if self._held > limits.live_bytes:
+        if self._held > self.limits.live_bytes:
             raise LimitExceeded(
                 "this server holds as many answers as it can; try again in a moment",
                 limit="live_bytes",
-                maximum=limits.live_bytes,
+                maximum=self.limits.live_bytes,
             )
 
     def _count(self, exchange: Exchange) -> None:
