@@ -30,7 +30,7 @@ from motamot.model.known import PackagedModel
 from motamot.model.local import LocalModel
 from motamot.model.recorded import RecordedModel
 from motamot.model.servers import find_servers, list_models
-from motamot.model.sources import OPENAI_MODEL, Choice, Wanted, from_environment, resolve
+from motamot.model.sources import OPENAI_MODEL, Choice, Wanted, resolve
 from motamot.model.turn import Message, TurnRequest
 from motamot.settings import AssistantSettings, Settings, StoreSettings, assistant_from
 from tests.model.stand_in_hub import StandInHub, hub_model
@@ -459,16 +459,25 @@ def test_a_real_llama_cpp_server_is_found_and_answers(
 
 
 def test_in_python_the_environment_or_a_server_answers_and_nothing_is_downloaded(
-    environ: dict[str, str], caplog: pytest.LogCaptureFixture
+    environ: dict[str, str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level("INFO", "motamot.model")
-    with ollama("llama3.2:latest") as server:
-        model = from_environment(environ=environ | {"OLLAMA_HOST": f"127.0.0.1:{server.port}"}, limits=Limits())
-        assert model.name == "llama3.2:latest"
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL", "AI_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    chat = Assistant()
+    with ollama("llama3.2:latest") as server, monkeypatch.context() as here:
+        here.setenv("OLLAMA_HOST", f"127.0.0.1:{server.port}")
+        model = chat._model()
+        assert model is not None and model.name == "llama3.2:latest"
     assert "from Ollama" in caplog.text
-    assert from_environment(environ=environ | {"OPENAI_API_KEY": "k"}).name == OPENAI_MODEL
+    with monkeypatch.context() as here:
+        here.setenv("OPENAI_API_KEY", "k")
+        model = chat._model()
+        assert model is not None and model.name == OPENAI_MODEL
     with pytest.raises(ModelUnavailable, match="Set OPENAI_API_KEY"):
-        from_environment(environ=environ)
+        chat._model()
 
 
 # The list of a server's models --------------------------------------------------------------------------------------

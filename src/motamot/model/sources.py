@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from motamot.model.request import endpoint
 from motamot.model.servers import Server, find_servers, list_models
 from motamot.model.turn import Model
 
-__all__ = ["OPENAI_MODEL", "OPENAI_URL", "Choice", "Wanted", "from_environment", "resolve"]
+__all__ = ["OPENAI_MODEL", "OPENAI_URL", "Choice", "Wanted", "resolve"]
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_MODEL = "gpt-4.1-mini"  # asked for where nobody names one: cheap, quick to its first word, no hidden reasoning
@@ -30,8 +29,6 @@ _TOLD = 12  # names of models in a message
 
 Ask: TypeAlias = Callable[[str], bool]
 """Puts a yes-or-no question to the user."""
-
-_logger = logging.getLogger("motamot.model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,24 +112,6 @@ def resolve(
         say(problem.message)
         return _recorded(wanted, problem.message)
     return choice
-
-
-def from_environment(
-    *,
-    model: str | None = None,
-    api_key: str | None = None,
-    limits: Limits | None = None,
-    environ: Mapping[str, str] = os.environ,
-) -> Model:
-    """The model that the environment names, else one that a server on this machine has. Blocks up to 0.5 s for that,
-    and longer where `OPENAI_BASE_URL` or `AI_URL` names a server and nobody a model: it is asked for its list.
-
-    What was chosen is logged. Nothing is downloaded. Raises: as `resolve`.
-    """
-    wanted = Wanted(model=model, api_key=api_key, limits=limits or Limits())
-    choice = resolve(wanted, ask=None, say=_logger.info, environ=environ, embedded=False)
-    _logger.info(choice.why)
-    return choice.make()
 
 
 def _resolved(wanted: Wanted, consent: _Consent, environ: Mapping[str, str], embedded: bool, hub: str | None) -> Choice:
