@@ -17,9 +17,10 @@ SOURCE = Path(motamot.__file__).parent
 LADDER: list[set[str]] = [  # bottom up; rooms on one step do not import each other
     {"sse", "answer", "errors", "limits"},
     {"protocols"},
-    {"tape", "findings"},
+    {"tape"},
     {"store"},
     {"model", "scripted"},
+    {"findings"},
     {"exchange"},
     {"assistant", "peers"},
     {"testing", "settings"},
