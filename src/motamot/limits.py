@@ -69,6 +69,7 @@ class Limits:
     stall_seconds: float = _limit(60, "s", "a client that takes nothing of what waits for it is let go")
     body_bytes: int = _count(1_000_000, "bytes", "a request's body")
     bodies_bytes: int = _count(32 << 20, "bytes", "all bodies that are still coming in; full: 503")
+    bodies_address_bytes: int = _count(4 << 20, "bytes", "those of one address, which cannot fill it alone; full: 429")
     body_seconds: float = _limit(10, "s", "a body that trickles in holds a connection")
     heartbeat_seconds: float = _limit(15, "s", "a comment after so much silence: proxies close idle streams")
     opening_bytes: int = _count(2_000, "bytes", "the question of /flux stands in an address: proxies cut a long one")

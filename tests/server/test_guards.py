@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -485,6 +486,29 @@ def test_all_bodies_that_are_coming_in_are_bounded_together(tmp_path: Path) -> N
     run(scenario())
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="has one loopback address until it is given more")
+def test_the_bodies_of_one_address_do_not_shut_out_another(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path, HELLO, limits=Limits(bodies_bytes=1_000, bodies_address_bytes=500)) as s:
+            _, half = await asyncio.open_connection("127.0.0.1", s.port)
+            half.write(HALF + b" " * 450)
+            await half.drain()
+            await asyncio.sleep(0.1)
+            got = await s.raw(HALF + b" " * 150)
+            assert status_of(got) == 429
+            assert error_of(got)["limit"] == "bodies_address_bytes"
+            assert b"retry-after: 5\r\n" in got.lower() and b"connection: close\r\n" in got.lower()
+            reader, other = await asyncio.open_connection("127.0.0.1", s.port, local_addr=("127.0.0.2", 0))
+            other.write(asked())
+            assert b" 200 " in await asyncio.wait_for(reader.readline(), 3)
+            other.close()
+            half.close()
+            await asyncio.sleep(0.1)
+            assert status_of(await s.raw(asked())) == 200, "what is gone holds nothing any more"
+
+    run(scenario())
+
+
 def test_bodies_that_wait_behind_an_answer_are_bounded_together(tmp_path: Path) -> None:
     async def scenario() -> None:
         gated = {"default": "gated", "scripts": {"gated": [{"say": "a"}, {"gate": "more"}, {"say": "b"}]}}
@@ -721,5 +745,33 @@ def test_a_listed_proxy_says_who_asks_and_its_client_cannot(tmp_path: Path, forw
                 got = await s.raw(request("POST", "/api/chat", QUESTION, headers={**headers, "Connection": "close"}))
                 assert status_of(got) == 200
                 assert f"address:{expected}" in s.site.budgets._by_name
+
+    run(scenario())
+
+
+def test_no_browser_takes_an_answer_for_another_type_than_it_says(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path, HELLO) as s:
+            key = {"Authorization": f"Bearer {V1_KEY}"}
+            whole = {"model": "default", "messages": [{"role": "user", "content": "hello"}]}
+            for asked_for in (
+                request("GET", "/"),
+                request("GET", "/page/page.js"),
+                request("GET", "/healthz"),
+                request("GET", "/openapi.json"),
+                request("GET", "/nowhere"),
+                request("DELETE", "/"),
+                request("GET", "/v1/models", headers=key),
+                request("POST", "/v1/chat/completions", whole, headers=key),
+                request("POST", "/api/chat", QUESTION),
+                request("POST", "/api/chat/stream", QUESTION),
+                request("POST", "/api/chatbot/chat", QUESTION),
+                request("POST", "/api/chatbot/chat/stream", QUESTION),
+                request("GET", "/flux?message=hello", headers={"Accept": "text/event-stream"}),
+                b"no request at all\r\n\r\n",
+            ):
+                last = asked_for.replace(b"Host: localhost", b"Host: localhost\r\nConnection: close")
+                head = (await s.raw(last)).partition(b"\r\n\r\n")[0].lower()
+                assert b"x-content-type-options: nosniff" in head, (asked_for, head)
 
     run(scenario())

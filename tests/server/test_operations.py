@@ -6,10 +6,12 @@ import asyncio
 import re
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from motamot.errors import StoreError
 from motamot.limits import Limits
+from motamot.server.troubles import Troubles
 from tests.server.reading import run
 from tests.server.support import OPERATOR_KEY, Served, serving
 
@@ -145,5 +147,28 @@ def test_every_metric_is_documented_and_no_other_is(tmp_path: Path) -> None:
             families = {re.sub(r"_(bucket|count|sum|created)$", "", name) for name in names}
             told = set(re.findall(r"^\| `(motamot_\w+)`", METRICS_PAGE.read_text("utf-8"), re.MULTILINE))
             assert families == told
+
+    run(scenario())
+
+
+def test_a_failing_model_is_told_to_the_operator_once_a_minute_without_a_word_of_anybodys(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing = {"default": "failing", "scripts": {"failing": [{"fail": {"message": "secret", "status": 401}}]}}
+
+    async def scenario() -> None:
+        async with serving(tmp_path, failing) as s:
+            now = [0.0]
+            s.site.troubles = Troubles(clock=lambda: now[0])
+            first = await s.ask("a private question")
+            assert first["outcome"] == "failed"
+            await s.ask("another")
+            told = [record.getMessage() for record in caplog.records if record.name == "motamot.server"]
+            assert len(told) == 1 and first["exchange"] in told[0] and "upstream_error" in told[0]
+            now[0] = 61.0
+            await s.ask("a third")
+            told = [record.getMessage() for record in caplog.records if record.name == "motamot.server"]
+            assert len(told) == 2 and "1 more" in told[1]
+            assert "secret" not in caplog.text and "private" not in caplog.text
 
     run(scenario())

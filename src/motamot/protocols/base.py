@@ -41,6 +41,7 @@ HEADERS: Mapping[str, str] = MappingProxyType(
         # no-transform: a proxy that compresses holds a stream back; nginx buffers unless X-Accel-Buffering says no.
         "Cache-Control": "no-cache, no-transform",
         "X-Accel-Buffering": "no",
+        "X-Content-Type-Options": "nosniff",
     }
 )
 

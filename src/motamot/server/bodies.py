@@ -20,23 +20,29 @@ class Bodies:
 
     def __init__(self, limits: Limits) -> None:
         self._maximum = limits.bodies_bytes
+        self._of_one = limits.bodies_address_bytes
         self._bytes = 0
+        self._by_address: dict[str, int] = {}
         self._waiting: set[asyncio.Timeout] = set()
         self.ended = False  # what is not whole is not waited for
 
     @contextmanager
-    def coming(self, waiting: asyncio.Timeout) -> Iterator[Callable[[int], None]]:
+    def coming(self, waiting: asyncio.Timeout, address: str) -> Iterator[Callable[[int], None]]:
         """For as long as one body is read within `waiting`, which also runs out when the site ends.
 
-        Yields: what counts its bytes, and raises LimitExceeded (`bodies_bytes`) when all together are too many.
+        Yields: what counts its bytes, and raises LimitExceeded when those of `address` are too many
+        (`bodies_address_bytes`), or all together (`bodies_bytes`).
         """
         held = 0
 
         def count(size: int) -> None:
             nonlocal held
+            of_one = self._by_address.get(address, 0) + size
+            if of_one > self._of_one:
+                raise _too_many("bodies_address_bytes", self._of_one, " from your address")
             if self._bytes + size > self._maximum:
-                told = f"questions of more than {self._maximum} bytes are coming in at once; try again in a moment"
-                raise LimitExceeded(told, limit="bodies_bytes", maximum=self._maximum)
+                raise _too_many("bodies_bytes", self._maximum, "")
+            self._by_address[address] = of_one
             self._bytes += size
             held += size
 
@@ -48,6 +54,10 @@ class Bodies:
         finally:
             self._waiting.discard(waiting)
             self._bytes -= held
+            if (left := self._by_address.get(address, 0) - held) > 0:
+                self._by_address[address] = left
+            else:
+                self._by_address.pop(address, None)
 
     def end(self) -> None:
         """Wait for no body any more."""
@@ -55,3 +65,8 @@ class Bodies:
         for waiting in self._waiting:
             if not waiting.expired():
                 waiting.reschedule(0)
+
+
+def _too_many(limit: str, maximum: int, whose: str) -> LimitExceeded:
+    told = f"questions of more than {maximum} bytes are coming in{whose} at once; try again in a moment"
+    return LimitExceeded(told, limit=limit, maximum=maximum)

@@ -145,7 +145,7 @@ class _Bounded(Http):
         content = msgspec.json.encode({"error": {"code": code, "message": message}})
         head = (
             f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(content)}\r\n"
-            f"cache-control: no-store\r\nconnection: close\r\n"
+            f"cache-control: no-store\r\nx-content-type-options: nosniff\r\nconnection: close\r\n"
             + ("retry-after: 5\r\n" if status == 503 else "")
             + "\r\n"
         )

@@ -14,9 +14,10 @@ from motamot.errors import LimitExceeded
 from motamot.limits import Limits
 from motamot.server.bodies import IN_SCOPE, Bodies
 from motamot.server.options import Options
-from motamot.server.refusals import Refused
+from motamot.server.refusals import FRESH, Refused
 
 __all__ = [
+    "FRESH",
     "body",
     "check_host",
     "check_key",
@@ -219,7 +220,8 @@ async def json_body(request: Request, limits: Limits) -> bytes:
 async def body(request: Request, limits: Limits) -> bytes:
     """The body within size and time.
 
-    Raises: Refused (400, 408, 503 where the site ends meanwhile), LimitExceeded (`body_bytes`, `bodies_bytes`).
+    Raises: Refused (400, 408, 503 where the site ends meanwhile), LimitExceeded (`body_bytes`, `bodies_bytes`,
+    `bodies_address_bytes`).
     """
     declared = request.headers.get("content-length", "0")
     if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > limits.body_bytes):
@@ -229,7 +231,7 @@ async def body(request: Request, limits: Limits) -> bytes:
     size = 0
     try:
         async with asyncio.timeout(limits.body_seconds) as waiting:
-            with bodies.coming(waiting) as count:
+            with bodies.coming(waiting, client_address(request)) as count:
                 async for part in request.stream():
                     size += len(part)
                     if size > limits.body_bytes:

@@ -20,7 +20,11 @@ from motamot.errors import (
     UpstreamError,
 )
 
-__all__ = ["UNEXPECTED", "Refused", "body", "response", "status"]
+__all__ = ["FRESH", "UNEXPECTED", "Refused", "body", "response", "status"]
+
+
+FRESH = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+"""The headers of every answer that is somebody's own: no cache keeps it, no browser takes it for another type."""
 
 
 class Refused(MotamotError):
@@ -45,6 +49,7 @@ _STATUS: list[tuple[type[MotamotError], int]] = [
     (SettingsError, 500),
 ]
 _PER_VISITOR = {
+    "bodies_address_bytes",
     "exchanges_per_visitor",
     "readers_per_exchange",
     "requests_per_hour",
@@ -77,11 +82,11 @@ def body(error: MotamotError) -> dict[str, object]:
 def response(error: MotamotError, content: bytes | None = None, headers: Mapping[str, str] | None = None) -> Response:
     """An error as a response; `content` where a protocol has a shape of its own for it. headers: further ones."""
     code = status(error)
-    sent = {"Cache-Control": "no-store", **(headers or {})}
+    sent = {**FRESH, **(headers or {})}
     if code in (429, 503):
         seconds = getattr(error, "retry_after", None) or _SECONDS
         sent["Retry-After"] = str(math.ceil(seconds))
-    if getattr(error, "limit", None) in ("body_bytes", "bodies_bytes"):
+    if getattr(error, "limit", None) in ("body_bytes", "bodies_bytes", "bodies_address_bytes"):
         sent["Connection"] = "close"  # the rest of the body is not waited for
     if isinstance(error, Refused):
         sent |= error.headers

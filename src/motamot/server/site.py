@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from motamot.assistant import Assistant
 from motamot.errors import MotamotError, NotFound, SettingsError
+from motamot.exchange.exchange import Exchange
 from motamot.exchange.exchanges import Exchanges
 from motamot.limits import Limits
 from motamot.protocols.base import Protocol
@@ -29,6 +30,7 @@ from motamot.server.guards import cors
 from motamot.server.options import Options
 from motamot.server.refusals import Refused
 from motamot.server.streams import Heartbeats
+from motamot.server.troubles import Troubles
 from motamot.server.visitors import Identify
 from motamot.store.location import default_database
 from motamot.store.prices import PriceBook
@@ -68,7 +70,8 @@ class Site:
         self.heartbeats = Heartbeats(self.limits.heartbeat_seconds)
         self.bodies = Bodies(self.limits)
         self.counts = Counts()
-        self.budgets = Budgets(options, self.counts.ended)
+        self.troubles = Troubles()
+        self.budgets = Budgets(options, self._ended)
         self._identify = identify
         self._where = store
         self._router = router(self)
@@ -209,6 +212,10 @@ class Site:
         await receive()
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
+
+    def _ended(self, exchange: Exchange) -> None:
+        self.counts.ended(exchange)
+        self.troubles.ended(exchange)
 
     def refuse(self, request: Request, error: MotamotError, protocol: Protocol | None = None) -> Response:
         """An error as a response, counted; one that is ours is logged. What a provider said is not: it may quote."""

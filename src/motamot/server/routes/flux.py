@@ -57,7 +57,7 @@ async def flux(site: Site, request: Request) -> Response:
 
 async def _back(site: Site, request: Request, visitor: Visitor, last: str) -> Response:
     """The rest of the answer for a browser that came back; 204 where there is none, or none of theirs."""
-    nothing = Response(status_code=204, headers={"Cache-Control": "no-store", **guards.cors(request, site.origins)})
+    nothing = Response(status_code=204, headers={**guards.FRESH, **guards.cors(request, site.origins)})
     place = parse_event_id(last)
     if place is None:
         return nothing

@@ -48,7 +48,7 @@ async def chat(site: Site, request: Request) -> Response:
     response = Response(
         PROTOCOL.whole(got, asked, elapsed=time.monotonic() - began),
         status_code={Outcome.FAILED: 500, Outcome.INTERRUPTED: 503}.get(outcome, 200),
-        headers={"Cache-Control": "no-store", **guards.cors(request, site.origins)},
+        headers={**guards.FRESH, **guards.cors(request, site.origins)},
         media_type="application/json",
     )
     response.raw_headers.extend(visitor.cookie)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["routes", "whole_status"]
 
 _JSON = "application/json"
-_FRESH = {"Cache-Control": "no-store"}
 
 
 def routes(site: Site) -> list[Route]:
@@ -59,7 +58,7 @@ async def chat(site: Site, request: Request) -> Response:
     exchange, visitor = await ask(site, request, asked, site.assistant(asked.assistant))
     got = await whole(exchange.follow(resumable=asked.resumable), request.receive)
     data = PROTOCOL.whole(got, asked, elapsed=time.monotonic() - began)
-    headers = {**_FRESH, **guards.cors(request, site.origins)}
+    headers = {**guards.FRESH, **guards.cors(request, site.origins)}
     response = Response(data, status_code=whole_status(exchange.ended), headers=headers, media_type=_JSON)
     response.raw_headers.extend(visitor.cookie)
     return response
@@ -81,7 +80,7 @@ def _followed(site: Site, request: Request, exchange: Exchange, visitor: Visitor
     last = len(exchange.log.events)
     if exchange.ended is not None:
         if after == last:
-            return Response(status_code=204, headers={**_FRESH, **guards.cors(request, site.origins)})
+            return Response(status_code=204, headers={**guards.FRESH, **guards.cors(request, site.origins)})
         # What was had of a killed process's last moment is in no book: there is still the end to tell.
         after = min(after, last - 1)
     follower = exchange.follow(after, resumable=resumable)
@@ -112,7 +111,7 @@ async def conversation(site: Site, request: Request) -> Response:
     name = request.path_params["name"]
     if request.method == "DELETE":
         await site.exchanges.delete_conversation(name, visitor.name)
-        return Response(status_code=204, headers={**_FRESH, **guards.cors(request, site.origins)})
+        return Response(status_code=204, headers={**guards.FRESH, **guards.cors(request, site.origins)})
     store = site.exchanges.store
     row = await store.conversation(name)
     if row is None or row.visitor != visitor.name or row.deleted_at is not None:
@@ -161,5 +160,5 @@ def _after(request: Request, exchange: str) -> int:
 
 
 def _json(site: Site, request: Request, told: object, status: int = 200) -> Response:
-    headers = {**_FRESH, **guards.cors(request, site.origins)}
+    headers = {**guards.FRESH, **guards.cors(request, site.origins)}
     return Response(msgspec.json.encode(told), status_code=status, headers=headers, media_type=_JSON)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["routes"]
 
-_FRESH = {"Cache-Control": "no-store"}
-
 
 def routes(site: Site) -> list[Route]:
     """What an operator's tools use."""
@@ -51,7 +49,7 @@ async def metrics(site: Site, request: Request) -> Response:
     """GET /metrics: Prometheus's text format, for who holds the operator's key."""
     guards.check_key(request, (site.options.operator_key,))
     told, kind = exposition(site)
-    return Response(told, headers={"Content-Type": kind, **_FRESH})
+    return Response(told, headers={"Content-Type": kind, **guards.FRESH})
 
 
 async def openapi(site: Site, request: Request) -> Response:
@@ -60,4 +58,4 @@ async def openapi(site: Site, request: Request) -> Response:
 
 
 def _json(told: object) -> Response:
-    return Response(msgspec.json.encode(told), headers=_FRESH, media_type="application/json")
+    return Response(msgspec.json.encode(told), headers=guards.FRESH, media_type="application/json")

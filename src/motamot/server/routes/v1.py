@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["routes"]
 
 _JSON = "application/json"
-_FRESH = {"Cache-Control": "no-store"}
 
 
 def routes(site: Site) -> list[Route]:
@@ -108,7 +107,7 @@ def _whole(
     now: int,
 ) -> Response:
     status = whole_status(ended)
-    sent = {**_FRESH, **guards.cors(request, site.origins), **headers}
+    sent = {**guards.FRESH, **guards.cors(request, site.origins), **headers}
     if status >= 500:
         # We have tried again where the model surely did not start; the clients would, twice, and pay each time.
         sent["X-Should-Retry"] = "false"
@@ -120,5 +119,5 @@ def _model(assistant: Assistant) -> dict[str, Any]:
 
 
 def _json(site: Site, request: Request, told: object) -> Response:
-    headers = {**_FRESH, **guards.cors(request, site.origins)}
+    headers = {**guards.FRESH, **guards.cors(request, site.origins)}
     return Response(msgspec.json.encode(told), headers=headers, media_type=_JSON)
