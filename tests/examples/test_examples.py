@@ -334,8 +334,8 @@ class TestBehindProxy:
         with scripted_model([HELLO]) as model, self.served(tmp_path, **asking(model.url)) as url:
             reply = fetch(f"{url}/api/chat", "POST", {"message": "Hello?"}, seen)
             assert (reply.status, reply.json["text"]) == (200, "Hello, passenger.")
-            assert "Path=/help;" in reply.headers["set-cookie"]
-            assert reply.headers["set-cookie"].endswith("; Secure")
+            assert reply.headers["set-cookie"].startswith("__Host-motamot_visitor=")
+            assert "Path=/;" in reply.headers["set-cookie"] and reply.headers["set-cookie"].endswith("; Secure")
             page = fetch(f"{url}/", headers=seen)
             assert page.status == 200
             assert not [part for part in page.body.split(b'"') if part.startswith(b"/")], "all addresses are relative"

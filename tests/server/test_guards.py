@@ -600,6 +600,25 @@ def test_the_cookie_is_for_https_alone_where_a_listed_proxy_says_https(tmp_path:
     run(scenario())
 
 
+def test_over_https_only_a_cookie_of_this_very_host_counts(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path, HELLO, proxies=("127.0.0.1",), cookies=False) as s:
+            over = {"X-Forwarded-Proto": "https"}
+            planted = "motamot_visitor=" + "a" * 22  # any sibling subdomain can set it with Domain=
+            async with s.client.post(f"{s.url}/api/chat", json=QUESTION, headers={**over, "Cookie": planted}) as first:
+                conversation = (await first.json())["conversation"]
+                own = first.headers["Set-Cookie"].partition(";")[0]
+                assert own.startswith("__Host-motamot_visitor=")
+                assert {"Path=/", "Secure"} <= set(first.headers["Set-Cookie"].split("; "))
+                assert "Domain" not in first.headers["Set-Cookie"]
+            url = f"{s.url}/api/conversations/{conversation}"
+            for cookie, status in ((f"{planted}; {own}", 200), (planted, 404)):
+                async with s.client.get(url, headers={**over, "Cookie": cookie}) as found:
+                    assert found.status == status
+
+    run(scenario())
+
+
 @pytest.mark.parametrize("secret", ["", "short", "with blank in its middle aaaa", "é" * 30, "a" * 129, "a/b+c" * 8])
 def test_a_bearer_that_is_no_secret_is_refused(tmp_path: Path, secret: str) -> None:
     async def scenario() -> None:

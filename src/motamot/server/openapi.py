@@ -70,7 +70,12 @@ def document(limits: Limits, root: str = "") -> Json:
                     "scheme": "bearer",
                     "description": "The visitor's secret, which the client makes: 22 to 128 of A-Z, a-z, 0-9, - and _.",
                 },
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "motamot_visitor"},
+                "cookie": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "motamot_visitor",
+                    "description": "Over https `__Host-motamot_visitor`, which only this host itself can set.",
+                },
                 "v1_key": {"type": "http", "scheme": "bearer", "description": "A key of the operator's, for /v1."},
                 "operator_key": {"type": "http", "scheme": "bearer", "description": "The operator's own key."},
             },

@@ -16,6 +16,9 @@ from motamot.server.refusals import Refused
 __all__ = ["COOKIE", "Identify", "Visitor", "has_cookie", "new_visitor", "visitor_of"]
 
 COOKIE = "motamot_visitor"
+_HOST_COOKIE = "__Host-" + COOKIE
+"""Its name over https: browsers take it from this very host alone, so that no sibling subdomain can plant one."""
+
 _SECRET = re.compile(r"[A-Za-z0-9_-]{22,128}")  # 22 characters of base64url hold 128 bits
 _YEAR = 365 * 24 * 3600
 
@@ -66,10 +69,11 @@ def has_cookie(request: Request) -> bool:
 
 def _cookie(request: Request) -> str | None:
     """The secret in the cookie; of several the first, which browsers send for the nearest path (RFC 6265, 5.4)."""
+    wanted = _HOST_COOKIE if _is_https(request) else COOKIE
     for header in request.headers.getlist("cookie"):
         for pair in header.split(";"):
             name, _, value = pair.strip().partition("=")
-            if name == COOKIE and _SECRET.fullmatch(value):
+            if name == wanted and _SECRET.fullmatch(value):
                 return value
     return None
 
@@ -77,10 +81,16 @@ def _cookie(request: Request) -> str | None:
 def new_visitor(request: Request) -> Visitor:
     """A visitor nobody has seen, with the cookie that makes them known: HttpOnly, and never sent cross-site."""
     secret = secrets.token_urlsafe(32)
-    path = quote(request.scope.get("root_path") or "/")  # a mount's path may hold what a stranger wrote
-    secure = "; Secure" if request.scope.get("scheme") == "https" else ""
-    cookie = f"{COOKIE}={secret}; Max-Age={_YEAR}; Path={path}; HttpOnly; SameSite=Lax{secure}"
+    if _is_https(request):  # the prefix asks for the whole host as path, wherever the chat is mounted
+        name, path, secure = _HOST_COOKIE, "/", "; Secure"
+    else:
+        name, path, secure = COOKIE, quote(request.scope.get("root_path") or "/"), ""  # a stranger may have written it
+    cookie = f"{name}={secret}; Max-Age={_YEAR}; Path={path}; HttpOnly; SameSite=Lax{secure}"
     return Visitor(_hash(secret), ((b"set-cookie", cookie.encode("latin-1")),))
+
+
+def _is_https(request: Request) -> bool:
+    return request.scope.get("scheme") == "https"
 
 
 def _hash(secret: str) -> str:
