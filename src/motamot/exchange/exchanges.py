@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import hashlib
 import secrets
@@ -41,7 +42,9 @@ class Asking:
 
     visitor:      who asks, as the store knows them (a hash, or the host's own name for its user).
     conversation: one of this visitor's with this assistant, or None for a new one.
+    thread:       the client's own name for one of them, in place of its id: the conversation is made if it is new.
     key:          the client's name for this question: asked again under it, the exchange is joined, not begun.
+    brought:      a digest of what else the client brings (its history, its tools), where it keeps that.
     replaces:     the exchange this one is asked again for; it is left out of later history.
     """
 
@@ -49,13 +52,17 @@ class Asking:
     visitor: str
     assistant: str = "default"
     conversation: str | None = None
+    thread: str | None = None
     key: str | None = None
     replaces: str | None = None
+    brought: str = ""
     model: str = ""
 
     def body_hash(self) -> str:
         """The same key with another one of these is a conflict."""
-        parts = (self.message, self.assistant, self.conversation or "", self.replaces or "")
+        parts = [self.message, self.assistant, self.conversation or "", self.replaces or ""]
+        if self.thread is not None or self.brought:
+            parts += [self.thread or "", self.brought]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -108,7 +115,7 @@ class Exchanges:
                 visible=visible,
                 wishes=wishes,
                 marks=marks,
-                opens=asking.conversation is None,
+                opens=asking.conversation is None and asking.thread is None,
             )
 
         if asking.key is None:
@@ -141,7 +148,7 @@ class Exchanges:
     async def _open(self, asking: Asking, answer: Answer, made: Callable[[ExchangeBegun], Exchange]) -> Exchange:
         begun = ExchangeBegun(
             id=new_id(),
-            conversation=asking.conversation or new_id(),
+            conversation=asking.conversation or _of_thread(asking) or new_id(),
             assistant=asking.assistant,
             visitor=asking.visitor,
             question=asking.message,
@@ -428,6 +435,18 @@ def _checked(asking: Asking, limits: Limits) -> Asking:
     if asking.key is not None and not 1 <= len(asking.key.encode("utf-8", "surrogatepass")) <= limits.key_bytes:
         raise InvalidRequest(f"key must have 1 to {limits.key_bytes} bytes", field="key", limit=limits.key_bytes)
     return replace(asking, message=message)
+
+
+def _of_thread(asking: Asking) -> str | None:
+    """The id of the conversation that a client has a name of its own for: its own for each visitor and assistant.
+
+    It can be made out by whoever knows all three, as no id is a permission.
+    """
+    if asking.thread is None:
+        return None
+    parts = "\0".join((asking.visitor, asking.assistant, asking.thread))
+    digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).digest()[:16]
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def _conflict() -> Conflict:

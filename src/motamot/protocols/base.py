@@ -93,6 +93,7 @@ class Asked:
     message:      the user's words, never blank; "" only on `morceaux`, where it stands for the assistant's own
                   opening question.
     conversation, assistant, replaces: ids and names as the client gives them; none of them is a permission.
+    thread:       the client's own name for its conversation, where its protocol has one: a new one makes it.
     key:          the client's name for this exchange: the same key joins the exchange it already names.
     resumable:    the client says that it can come back after a lost connection.
     history:      what was said before `message`, where the client keeps the history; None where we keep it.
@@ -109,6 +110,7 @@ class Asked:
     message: str
     conversation: str | None = None
     assistant: str | None = None
+    thread: str | None = None
     key: str | None = None
     resumable: bool = False
     replaces: str | None = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING
 
+import msgspec
 from starlette.requests import Request
 
 from motamot.assistant import Assistant
@@ -42,8 +44,10 @@ async def ask(
         message=asked.message,
         visitor=visitor.name,
         conversation=asked.conversation,
+        thread=asked.thread,
         key=asked.key,
         replaces=asked.replaces,
+        brought=_brought(asked),
     )
     if asked.key is not None and site.exchanges.named(visitor.name, asked.key):
         return await assistant.begin(asking), visitor  # joins it: nothing is spent by that
@@ -69,6 +73,14 @@ def wishes(asked: Asked, past_tokens: int | None = None) -> Wishes:
         max_tokens=asked.max_tokens,
         options=options,
     )
+
+
+def _brought(asked: Asked) -> str:
+    """A digest of what the client brings: under one key it must be the same."""
+    if asked.history is None:
+        return ""
+    told = msgspec.json.encode((asked.history, asked.followed, asked.tools))
+    return hashlib.sha256(told).hexdigest()
 
 
 def _message(past: PastMessage) -> Message:
