@@ -240,6 +240,20 @@ def test_it_serves_https_with_a_certificate(tmp_path: Path, model: ThreadedScrip
             assert json.load(response)["text"] == "Hello."
 
 
+def test_an_end_that_could_not_be_booked_is_a_sentence_and_a_status(
+    tmp_path: Path, model: ThreadedScriptedModel
+) -> None:
+    with serve_process(tmp_path, *upstream(model.url)) as served:
+        assert get(f"{served.url}/healthz")[0] == 200
+        for file in tmp_path.glob("books.sqlite3*"):
+            file.unlink()
+        served.signal()
+        assert served.wait() == 1
+        assert f"{tmp_path / 'books.sqlite3'} was moved, removed or replaced" in served.said
+        assert "closed by the next start" in served.said and "Traceback" not in served.said
+        assert "motamot: ended" not in served.said
+
+
 # Bad input
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from motamot.cli.choosing import choose, from_source, option_of, settings_of, with_key, with_options
-from motamot.cli.console import is_terminal, log_to, say, told, write_result
+from motamot.cli.console import Exit, is_terminal, log_to, say, told, write_result
 from motamot.errors import MotamotError, SettingsError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def serve(
     The options about the model are for the assistant called `default`, or the first one; `motamot init` writes a
     settings file for more. Without a terminal nothing is asked: what has to be downloaded is.
 
-    Exit status: 0 it was told to end, 2 it could not be served.
+    Exit status: 0 it was told to end, 1 what ran could not be booked at the end, 2 it could not be served.
     """
     ours, name, its = settings_of(settings, database, None, first=True)
     its = from_source(its, upstream=upstream, gguf=gguf, local=local, recorded=recorded)
@@ -121,6 +121,10 @@ def _serve(settings: Settings, sources: dict[str, str | None], *, proceed: bool)
         )
     finally:
         listening.close()
+    if site.unfinished is not None:
+        for line in told(site.unfinished, "what is open in the ledger is closed by the next start"):
+            say(line)
+        raise typer.Exit(Exit.FAILED)
     say("motamot: ended")
 
 

@@ -140,7 +140,8 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; then running exchanges end as `interrupted`, are booked, and the server stops.
 
-    A second signal ends the process at once. Raises: what `Site.start` raises.
+    A second signal ends the process at once. `site.unfinished` says what could not be booked at the end.
+    Raises: what `Site.start` raises.
     """
 
     def started() -> None:

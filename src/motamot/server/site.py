@@ -81,6 +81,7 @@ class Site:
         self._starting: asyncio.Lock | None = None
         self._until_loop_ends: AsyncGenerator[None, None] | None = None
         self._ending: asyncio.Task[None] | None = None
+        self.unfinished: MotamotError | None = None  # why its last end left something unbooked
 
     @property
     def identify(self) -> Identify | None:
@@ -210,7 +211,12 @@ class Site:
             return
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        await self.stop()
+        try:
+            await self.stop()
+        except MotamotError as error:
+            self.unfinished = error
+            await send({"type": "lifespan.shutdown.failed", "message": error.message})
+            return
         await send({"type": "lifespan.shutdown.complete"})
 
     def _ended(self, exchange: Exchange) -> None:

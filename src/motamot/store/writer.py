@@ -382,7 +382,8 @@ class Writer:
             self._failing_since = now
         if now - self._logged > LOG_SECONDS:
             self._logged = now
-            _logger.error("%s; what is to be booked is kept and tried again (%s)", explained, explained.detail)
+            why = f" ({explained.detail})" if explained.detail else ""
+            _logger.error("%s; what is to be booked is kept and tried again%s", explained, why)
         self.error = explained
         if not is_busy(error):
             self._disconnect()
