@@ -201,7 +201,7 @@ unusual       2 completions for 1 turn; turn 1: attempt 1 failed (upstream_error
 TURN  ATTEMPT  MODEL      FIRST DELTA  DURATION  FINISH  OUTCOME                  TOKENS  CACHED  REASONING  \
 SOURCE     COST  COMPLETION
    1        1  a␛[2J b c       0.12 s    1.50 s  error   failed (upstream_error)   0 + 0       0          0  \
-reported      -  c2
+-             -  c2
    1        2  a␛[2J b c       0.12 s    1.50 s  stop    stopped                   7 + 3       2          0  \
 estimated     -  c3
 turn 1, attempt 1: a␛[2J b c

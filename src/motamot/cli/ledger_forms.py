@@ -17,7 +17,7 @@ from rich.cells import cell_len, set_cell_size
 from motamot.answer import Source, Usage
 from motamot.cli.console import harmless
 from motamot.cli.ledger_rows import Booked, Entry
-from motamot.cli.words import cost_words, token_words
+from motamot.cli.words import cost_words, source_words, token_words
 from motamot.protocols._json import encode_line
 
 __all__ = [
@@ -50,7 +50,7 @@ def entries_text(entries: Sequence[Entry]) -> str:
         "MODEL": lambda entry: entry.model or "-",
         "COMPLETIONS": lambda entry: str(len(entry.completions)),
         "TOKENS": lambda entry: _tokens(entry.usage),
-        "SOURCE": lambda entry: entry.usage.source if entry.usage else "-",
+        "SOURCE": lambda entry: source_words(entry.usage),
         "COST": lambda entry: _cost(entry.completions),
         "OUTCOME": lambda entry: _outcome(entry.outcome, entry.code, entry.marks),
     }
@@ -92,7 +92,7 @@ def exchange_text(entry: Entry) -> str:
             _tokens(booked.usage),
             str(booked.usage.cached_tokens) if booked.usage else "-",
             str(booked.usage.reasoning_tokens) if booked.usage else "-",
-            booked.usage.source if booked.usage else "-",
+            source_words(booked.usage),
             _cost([booked]),
             booked.id,
         ]

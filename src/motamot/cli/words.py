@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from motamot.answer import Source, Usage
 
-__all__ = ["cost_words", "mark_words", "token_words"]
+__all__ = ["cost_words", "mark_words", "source_words", "token_words"]
 
 _MARKS = {
     "recorded": "a recorded sample answers, no model",
@@ -22,9 +22,18 @@ def mark_words(mark: str) -> str:
 
 def token_words(usage: Usage) -> str:
     """`41 + 120 tokens (reported)`; where surely nothing was generated, nobody reported its zeros: `nothing spent`."""
-    if usage.source is Source.REPORTED and not usage.prompt_tokens and not usage.completion_tokens:
+    if _nothing_spent(usage):
         return "nothing spent"
     return f"{usage.prompt_tokens} + {usage.completion_tokens} tokens ({usage.source})"
+
+
+def source_words(usage: Usage | None) -> str:
+    """Who counted: `-` where there was nothing to count."""
+    return "-" if usage is None or _nothing_spent(usage) else str(usage.source)
+
+
+def _nothing_spent(usage: Usage) -> bool:
+    return usage.source is Source.REPORTED and not usage.prompt_tokens and not usage.completion_tokens
 
 
 def cost_words(costs: Mapping[str, float]) -> str:
