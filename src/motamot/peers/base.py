@@ -50,6 +50,7 @@ class PeerReader:
     origin: where it lives: project, file, version; read: reads in, what its user has out. Never raises, whatever
             the bytes.
     habits: what it does otherwise than the standard, one sentence each; () for a right one.
+    stream: what it takes the data for: `text` (the answer itself), `json` (`{"text": …}`), `ag-ui` or `motamot`.
     """
 
     name: str
@@ -57,6 +58,7 @@ class PeerReader:
     origin: str
     read: Callable[[Iterable[bytes]], Got]
     habits: tuple[str, ...] = ()
+    stream: str = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,7 @@ class PeerWriter:
     """A writer of event streams as it exists in the world.
 
     write: the pieces of an answer in, the bytes of the whole stream with its end mark out (no routing event).
+    stream: what it puts into the data, in the words of `PeerReader.stream`.
     """
 
     name: str
@@ -71,6 +74,7 @@ class PeerWriter:
     origin: str
     write: Callable[[Sequence[str]], bytes]
     habits: tuple[str, ...] = ()
+    stream: str = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

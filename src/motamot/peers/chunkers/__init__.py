@@ -1,0 +1,1 @@
+"""What cuts a whole answer into pieces, one file each."""
