@@ -26,6 +26,7 @@ __all__ = ["Certificate", "Server", "listen", "serve"]
 _SYSTEM_PATIENCE = 5
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 30
+_OBJECTS_BEFORE_COLLECTION = 10_000  # cyclic waste of a few MB at most
 _SPARE_FILES = 256  # beside connections: database, libraries, the models' connections have their own count
 
 
@@ -148,6 +149,9 @@ def serve(
         # What was loaded stays: each full collection would look through it again (a twelfth of a request's CPU).
         gc.collect()
         gc.freeze()
+        # Python looks for cycles whenever 700 objects more are held, which is at every sixth question, and now and then
+        # goes through all the answers that are kept, for 80 ms. Seldomer: measured a sixth less CPU a request.
+        gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
         ready()
 
     _raise_open_files(site.limits.connections)
