@@ -17,6 +17,7 @@ __all__ = [
     "ScriptError",
     "SettingsError",
     "StoreError",
+    "TapeError",
     "UpstreamError",
 ]
 
@@ -136,3 +137,16 @@ class StoreError(MotamotError):
     """The store cannot be used: locked, read-only, full, or written by a newer program."""
 
     code = "store"
+
+
+class TapeError(MotamotError):
+    """A recording cannot be read or made: the message says what it is instead, or where it broke, and the way out.
+
+    offset: bytes from the start of the file to where it broke, or None where that is not what is wrong.
+    """
+
+    code = "tape"
+
+    def __init__(self, message: str, *, offset: int | None = None, detail: str | None = None) -> None:
+        super().__init__(message, detail=detail)
+        self.offset = offset
