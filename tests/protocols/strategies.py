@@ -228,6 +228,24 @@ def _calls_last(events: list[AnswerEvent]) -> list[AnswerEvent]:
     return [*kept, *([] if has_failed(end) else calls), end]
 
 
+def _own_call_ids(events: list[AnswerEvent]) -> list[AnswerEvent]:
+    taken: set[str] = set()
+    names: dict[str, str] = {}
+    kept: list[AnswerEvent] = []
+    for event in events:
+        if isinstance(event, ToolCalled):
+            name, number = event.id, 1
+            while name in taken:
+                number += 1
+                name = f"{event.id}~{number}"
+            taken.add(name)
+            names[event.id] = name
+        if isinstance(event, ToolCalled | ToolReturned):
+            event = msgspec.structs.replace(event, id=names.get(event.id, event.id))
+        kept.append(event)
+    return kept
+
+
 def _as_is(events: list[AnswerEvent]) -> list[AnswerEvent]:
     return events
 
@@ -259,6 +277,7 @@ LOST: dict[str, Change] = {
     "code": _no_code,
     "shown": change(Ended, shown=0),
     "failed_details": _failed_details,
+    "call_ids": _own_call_ids,
 }
 """What each named loss takes from an answer. A loss that is declared and not here fails the tests."""
 

@@ -258,5 +258,5 @@ def test_streams_are_neither_cached_nor_transformed_nor_buffered(protocol: Proto
 
 
 def test_the_protocols_are_found_by_name() -> None:
-    assert list(PROTOCOLS) == ["motamot", "morceaux", "ga-text", "openai"]
+    assert list(PROTOCOLS) == ["motamot", "morceaux", "ga-text", "openai", "ag-ui"]
     assert all(protocol.name == name for name, protocol in PROTOCOLS.items())

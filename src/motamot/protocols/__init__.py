@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from motamot.protocols import ga_text, morceaux, native, openai
+from motamot.protocols import ag_ui, ga_text, morceaux, native, openai
 from motamot.protocols.base import Asked, Loss, Protocol, Reader, Writer
 
 __all__ = ["PROTOCOLS", "Asked", "Loss", "Protocol", "Reader", "Writer"]
 
 PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
-    {protocol.name: protocol for protocol in (native.PROTOCOL, morceaux.PROTOCOL, ga_text.PROTOCOL, openai.PROTOCOL)}
+    {
+        protocol.name: protocol
+        for protocol in (
+            native.PROTOCOL,
+            morceaux.PROTOCOL,
+            ga_text.PROTOCOL,
+            openai.PROTOCOL,
+            ag_ui.PROTOCOL,
+        )
+    }
 )
 """Every protocol by its name, as settings and the command line give it."""

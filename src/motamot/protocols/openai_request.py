@@ -19,7 +19,7 @@ from motamot.limits import Limits
 from motamot.protocols._json import kind, request_object
 from motamot.protocols.base import Asked, OfferedTool, PastCall, PastMessage, bounded, flag_field, name_field
 
-__all__ = ["parse_request"]
+__all__ = ["content_of", "mapping", "parse_request", "tool_name"]
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _INSTRUCTIONS = ("system", "developer")
@@ -59,7 +59,7 @@ def parse_request(body: bytes | Mapping[str, Any], limits: Limits) -> Asked:
     bounded(messages[last].content, "messages", limits.message_bytes)
     tools = _tools(asked.get("tools"))
     choice, options = _tool_choice(asked.get("tool_choice"), tools)
-    stream_options = _mapping(asked.get("stream_options"), "stream_options")
+    stream_options = mapping(asked.get("stream_options"), "stream_options")
     return Asked(
         message=messages[last].content,
         assistant=name_field(asked, "model", limits),
@@ -83,10 +83,10 @@ def _messages(given: Any) -> tuple[str, list[PastMessage]]:
     open_calls: set[str] = set()
     for place, one in enumerate(given):
         where = f"messages[{place}]"
-        message = _mapping(one, where, required=True)
+        message = mapping(one, where, required=True)
         role = message.get("role")
         if role in _INSTRUCTIONS:
-            instructions.append(_content(message, where))
+            instructions.append(content_of(message, where))
             continue
         if role == "tool":
             _answers(message, open_calls, where)
@@ -117,14 +117,17 @@ def _message(message: Mapping[str, Any], where: str) -> PastMessage:
     calls = _calls(message.get("tool_calls"), f"{where}.tool_calls") if role == "assistant" else ()
     return PastMessage(
         role=role,
-        content=_content(message, where, optional=role == "assistant"),
+        content=content_of(message, where, optional=role == "assistant"),
         calls=calls,
         call_id=message.get("tool_call_id") if role == "tool" else None,
     )
 
 
-def _content(message: Mapping[str, Any], where: str, *, optional: bool = False) -> str:
-    """A message's text: a string, or a list of text parts, which are put on lines of their own."""
+def content_of(message: Mapping[str, Any], where: str, *, optional: bool = False) -> str:
+    """A message's text: a string, or a list of text parts, which are put on lines of their own.
+
+    Raises: InvalidRequest, for a part that is not text, too.
+    """
     content, where = message.get("content"), f"{where}.content"
     if content is None and optional:
         return ""
@@ -136,7 +139,7 @@ def _content(message: Mapping[str, Any], where: str, *, optional: bool = False) 
 
 
 def _part(part: Any, where: str) -> str:
-    told = _mapping(part, where, required=True)
+    told = mapping(part, where, required=True)
     name = told.get("type")
     text = told.get(name) if name in ("text", "refusal") else None
     if not isinstance(text, str):
@@ -156,14 +159,14 @@ def _calls(given: Any, where: str) -> tuple[PastCall, ...]:
 
 
 def _call(given: Any, where: str) -> PastCall:
-    call = _mapping(given, where, required=True)
-    function = _mapping(call.get("function"), f"{where}.function", required=True)
+    call = mapping(given, where, required=True)
+    function = mapping(call.get("function"), f"{where}.function", required=True)
     name, made, arguments = function.get("name"), call.get("id"), function.get("arguments")
     if not isinstance(made, str) or not made:
         raise InvalidRequest("A tool call must have an id.", field=f"{where}.id")
     if not isinstance(arguments, str):
         raise InvalidRequest("A tool call's arguments must be a string.", field=f"{where}.function.arguments")
-    return PastCall(id=made, name=_tool_name(name, f"{where}.function.name"), arguments=arguments)
+    return PastCall(id=made, name=tool_name(name, f"{where}.function.name"), arguments=arguments)
 
 
 def _tools(given: Any) -> tuple[OfferedTool, ...]:
@@ -178,22 +181,23 @@ def _tools(given: Any) -> tuple[OfferedTool, ...]:
 
 
 def _tool(given: Any, where: str) -> OfferedTool:
-    tool = _mapping(given, where, required=True)
+    tool = mapping(given, where, required=True)
     if tool.get("type") != "function":
         raise InvalidRequest("A tool's type must be `function`.", field=f"{where}.type")
-    function = _mapping(tool.get("function"), f"{where}.function", required=True)
+    function = mapping(tool.get("function"), f"{where}.function", required=True)
     description = function.get("description")
     if description is not None and not isinstance(description, str):
         raise InvalidRequest("A tool's description must be a string.", field=f"{where}.function.description")
-    parameters = _mapping(function.get("parameters"), f"{where}.function.parameters")
+    parameters = mapping(function.get("parameters"), f"{where}.function.parameters")
     return OfferedTool(
-        name=_tool_name(function.get("name"), f"{where}.function.name"),
+        name=tool_name(function.get("name"), f"{where}.function.name"),
         description=description or "",
         parameters=dict(parameters) or {"type": "object", "properties": {}},
     )
 
 
-def _tool_name(name: Any, where: str) -> str:
+def tool_name(name: Any, where: str) -> str:
+    """A tool's name, as the API and the servers that speak it take one. Raises: InvalidRequest."""
     if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
         raise InvalidRequest("A tool's name must hold 1 to 128 of A-Z, a-z, 0-9, `_`, `.` and `-`.", field=where)
     return name
@@ -242,7 +246,7 @@ def _options(asked: Mapping[str, Any], tools: bool) -> dict[str, Any]:
     if (stops := _stops(asked.get("stop"))) is not None:
         options["stop"] = stops
     if (wanted := asked.get("response_format")) is not None:
-        if _mapping(wanted, "response_format").get("type") not in _FORMATS:
+        if mapping(wanted, "response_format").get("type") not in _FORMATS:
             raise InvalidRequest(f"Its type must be one of {', '.join(_FORMATS)}.", field="response_format")
         options["response_format"] = wanted
     if tools and asked.get("parallel_tool_calls") is not None:
@@ -266,7 +270,8 @@ def _stops(given: Any) -> str | list[str] | None:
     return given if isinstance(given, str) else stops
 
 
-def _mapping(given: Any, where: str, *, required: bool = False) -> Mapping[str, Any]:
+def mapping(given: Any, where: str, *, required: bool = False) -> Mapping[str, Any]:
+    """An object; an empty one where it may be left out. Raises: InvalidRequest."""
     if given is None and not required:
         return {}
     if not isinstance(given, Mapping):

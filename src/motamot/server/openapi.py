@@ -101,6 +101,7 @@ def _paths(limits: Limits) -> Json:
         **_native(limits),
         **_others(limits),
         **_v1(limits),
+        **_ag_ui(limits),
         **_operations(),
     }
 
@@ -314,6 +315,51 @@ def _v1(limits: Limits) -> Json:
     }
 
 
+# AG-UI's --------------------------------------------------------------------------------------------------------------
+
+
+def _ag_ui(limits: Limits) -> Json:
+    name: Json = {"type": "string", "minLength": 1, "maxLength": limits.key_bytes}
+    asked = _object(
+        ["threadId", "runId", "messages"],
+        threadId={**name, "description": "The client's name for the conversation."},
+        runId={**name, "description": "The client's name for the run: asked again under it, its run is joined."},
+        protocolVersion={"description": "From 1.0 on the outcome `cancelled` is used."},
+        messages={"type": "array", "items": _ref("RunMessage"), "minItems": 1},
+        tools={
+            "type": ["array", "null"],
+            "items": _ref("RunTool"),
+            "description": "The client's own: their calls are given back.",
+        },
+        context={
+            "type": ["array", "null"],
+            "items": _object(["description", "value"], description=_STRING, value=_STRING),
+            "description": "Told to the model as the visitor's words.",
+        },
+        resume={"type": ["array", "null"], "maxItems": 0, "description": "There are no interrupts here."},
+        state={},
+        forwardedProps={},
+    )
+    return {
+        "/api/ag-ui": {
+            "post": _operation(
+                "Run, as AG-UI's clients do.",
+                {"200": _events("AG-UI's events; `RUN_FINISHED` or `RUN_ERROR` last.")},
+                *_OF_QUESTIONS,
+                "406",
+                body=_body(asked),
+                parameters=[
+                    _in_query(
+                        "assistant",
+                        {"type": "string", "maxLength": limits.key_bytes},
+                        "The assistant's name; without one, the first.",
+                    )
+                ],
+            )
+        }
+    }
+
+
 # Operations -----------------------------------------------------------------------------------------------------------
 
 
@@ -476,7 +522,7 @@ def _schemas() -> Json:
             traceId=nullable,
             trace={},
         ),
-        **_v1_schemas(),
+        **_asking_schemas(),
         "Completion": _object(
             ["id", "object", "created", "model", "choices"],
             id=_STRING,
@@ -498,7 +544,7 @@ def _schemas() -> Json:
     }
 
 
-def _v1_schemas() -> Json:
+def _asking_schemas() -> Json:
     part = _object(["type", "text"], type={"const": "text"}, text=_STRING)
     text: Json = {"anyOf": [_STRING, {"type": "array", "items": part}]}
     said = {"anyOf": [{"type": "string", "pattern": r"\S"}, {"type": "array", "items": part, "minItems": 1}]}
@@ -525,6 +571,38 @@ def _v1_schemas() -> Json:
                 ),
             ]
         },
+        "RunMessage": {
+            "anyOf": [
+                _object(["role", "content"], role={"const": "user"}, content=said),
+                _object(
+                    ["role"],
+                    role={"const": "assistant"},
+                    content={"anyOf": [text, {"type": "null"}]},
+                    toolCalls={
+                        "type": ["array", "null"],
+                        "items": _object(
+                            ["id", "function"],
+                            id=_STRING,
+                            function=_object(["name", "arguments"], name=_STRING, arguments=_STRING),
+                        ),
+                    },
+                ),
+                _object(
+                    ["role", "toolCallId", "content"],
+                    role={"const": "tool"},
+                    toolCallId={"type": "string", "minLength": 1},
+                    content=text,
+                    error={"type": ["string", "null"]},
+                ),
+                _object(["role"], role={"enum": ["activity", "reasoning"]}),
+            ]
+        },
+        "RunTool": _object(
+            ["name"],
+            name=name,
+            description={"type": ["string", "null"]},
+            parameters={"type": ["object", "null"], "description": "A JSON Schema."},
+        ),
         "Tool": _object(
             ["type", "function"],
             type={"const": "function"},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp
 
 from motamot.server.router import Router
-from motamot.server.routes import flux, ga, native, operations, page, v1
+from motamot.server.routes import ag_ui, flux, ga, native, operations, page, v1
 
 if TYPE_CHECKING:
     from motamot.server.site import Site
@@ -24,6 +24,7 @@ def router(site: Site) -> ASGIApp:
             *flux.routes(site),
             *ga.routes(site),
             *v1.routes(site),
+            *ag_ui.routes(site),
             *operations.routes(site),
             *page.routes(site),
         ],
