@@ -22,7 +22,7 @@ from motamot.limits import Limits
 from motamot.store.records import ExchangeBegun, ExchangeRow
 from motamot.store.store import Store
 
-__all__ = ["Asking", "Exchanges", "new_id"]
+__all__ = ["Asking", "Exchanges", "new_id", "of_thread"]
 
 _INTERRUPTED = Ending(outcome=Outcome.INTERRUPTED)
 _OPENING_SECONDS = 0.005
@@ -438,13 +438,15 @@ def _checked(asking: Asking, limits: Limits) -> Asking:
 
 
 def _of_thread(asking: Asking) -> str | None:
+    return None if asking.thread is None else of_thread(asking.visitor, asking.assistant, asking.thread)
+
+
+def of_thread(visitor: str, assistant: str, thread: str) -> str:
     """The id of the conversation that a client has a name of its own for: its own for each visitor and assistant.
 
     It can be made out by whoever knows all three, as no id is a permission.
     """
-    if asking.thread is None:
-        return None
-    parts = "\0".join((asking.visitor, asking.assistant, asking.thread))
+    parts = "\0".join((visitor, assistant, thread))
     digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).digest()[:16]
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 

@@ -239,6 +239,7 @@ class Protocol(ABC):
 
     name:         as in the settings and on the command line.
     content_type, headers: of the stream's response; `Connection` is the server's to set.
+    refusal_type: the media type of what `refusal` gives.
     request, stop, resume: for the documentation, one sentence each.
     stream:       likewise, what the stream looks like; ends: what is written for each outcome.
     cannot_carry: what gets lost between the two ends, by the protocol's nature.
@@ -247,6 +248,7 @@ class Protocol(ABC):
     name: str
     content_type: str = "text/event-stream; charset=utf-8"
     headers: Mapping[str, str] = HEADERS
+    refusal_type: str = "application/json"
     request: str
     stream: str
     ends: Mapping[str, str]

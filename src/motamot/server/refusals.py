@@ -19,6 +19,7 @@ from motamot.errors import (
     StoreError,
     UpstreamError,
 )
+from motamot.protocols.base import Protocol
 
 __all__ = ["FRESH", "UNEXPECTED", "Refused", "body", "response", "status"]
 
@@ -79,8 +80,10 @@ def body(error: MotamotError) -> dict[str, object]:
     return {"error": told}
 
 
-def response(error: MotamotError, content: bytes | None = None, headers: Mapping[str, str] | None = None) -> Response:
-    """An error as a response; `content` where a protocol has a shape of its own for it. headers: further ones."""
+def response(
+    error: MotamotError, protocol: Protocol | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """An error as a response, in the protocol's own shape where it has one. headers: further ones."""
     code = status(error)
     sent = {**FRESH, **(headers or {})}
     if code in (429, 503):
@@ -90,8 +93,9 @@ def response(error: MotamotError, content: bytes | None = None, headers: Mapping
         sent["Connection"] = "close"  # the rest of the body is not waited for
     if isinstance(error, Refused):
         sent |= error.headers
-    data = content if content is not None else msgspec.json.encode(body(error))
-    return Response(data, status_code=code, headers=sent, media_type="application/json")
+    if protocol is not None:
+        return Response(protocol.refusal(error), status_code=code, headers=sent, media_type=protocol.refusal_type)
+    return Response(msgspec.json.encode(body(error)), status_code=code, headers=sent, media_type="application/json")
 
 
 UNEXPECTED = Refused("Something went wrong here; it is in the log.", status=500, code="internal")

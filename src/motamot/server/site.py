@@ -228,8 +228,7 @@ class Site:
         self.counts.refused(error)
         if refusals.status(error) >= 500 and error.code != "interrupted":  # a question cut short by our end is no fault
             _logger.warning("%s: %s (%s)", _shown(request), error.message, error.code)
-        content = protocol.refusal(error) if protocol is not None else None
-        return refusals.response(error, content, cors(request, self.origins))
+        return refusals.response(error, protocol, cors(request, self.origins))
 
     def assistant(self, name: str | None) -> Assistant:
         """The assistant of this name. Raises: NotFound."""
@@ -268,8 +267,7 @@ class answered:  # noqa: N801 - it reads as the decorator it stands for
             return site.refuse(request, refused, protocol)
         except Exception:
             _logger.exception("%s failed", _shown(request))
-            content = protocol.refusal(refusals.UNEXPECTED) if protocol is not None else None
-            return refusals.response(refusals.UNEXPECTED, content, cors(request, site.origins))
+            return refusals.response(refusals.UNEXPECTED, protocol, cors(request, site.origins))
 
 
 def _shown(request: Request) -> str:
