@@ -232,3 +232,48 @@ def _tokens(usage: Usage | None, model: str) -> dict[str, Any]:
     parts = {"reasoningTokens": usage.reasoning_tokens, "cachedInputTokens": usage.cached_tokens}
     named = {"model": model} if model else {}
     return {**named, **counts, **{name: count for name, count in parts.items() if count}}
+
+
+class AgUi(Protocol):
+    """The protocol of AG-UI's clients; the history is theirs, and their own tools' calls are given back."""
+
+    name = "ag-ui"
+    request = (
+        "`POST /api/ag-ui` with a `RunAgentInput`: `threadId`, `runId`, `messages`, `tools`, `context`; "
+        "the same `runId` asked again joins its run"
+    )
+    stream = "AG-UI's events, as 0.0.47 to 1.0 have them in common; `CUSTOM` `motamot.…` for the rest; no ids"
+    ends: Mapping[str, str] = MappingProxyType(
+        {
+            Outcome.COMPLETE: "`CUSTOM` `motamot.ended`, `RUN_FINISHED`",
+            Outcome.TRUNCATED: "the same, with the outcome in `motamot.ended` alone",
+            Outcome.FILTERED: "the same, with the outcome in `motamot.ended` alone",
+            Outcome.STOPPED: "the same, and for clients that declare 1.0 the outcome `cancelled`",
+            Outcome.ABANDONED: "the same, and for clients that declare 1.0 the outcome `cancelled`",
+            Outcome.FAILED: "`CUSTOM` `motamot.ended`, `RUN_ERROR` with its code",
+            Outcome.INTERRUPTED: "as failed, with the code `interrupted`",
+        }
+    )
+    stop = "closing the request; or `POST /api/exchanges/{runId}/stop`"
+    resume = "none; asked again with the same `runId`, the run is had again from its beginning"
+    cannot_carry = (
+        Loss(
+            "json",
+            "Values of a trace or of arguments that JSON has no word for: not-a-number becomes null. Arguments that "
+            "are no object are read as text.",
+        ),
+        Loss("call_ids", "A tool call's id where an earlier call of the thread has the same: it gets one of its own."),
+        Loss("turns", "The ends of turns."),
+    )
+
+    def parse(self, body: bytes | Mapping[str, Any], limits: Limits) -> RunAsked:
+        return parse_request(body, limits)
+
+    def writer(self, asked: Asked | None = None, *, exchange: str | None = None, now: int = 0) -> AgUiWriter:
+        return AgUiWriter(asked, exchange=exchange or "")
+
+    def reader(self, *, max_event_bytes: int = READER_EVENT_BYTES) -> AgUiReader:
+        return AgUiReader(max_event_bytes=max_event_bytes)
+
+
+PROTOCOL = AgUi()
