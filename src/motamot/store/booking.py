@@ -8,30 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import overload
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Select,
-    and_,
-    bindparam,
-    case,
-    delete,
-    exists,
-    func,
-    null,
-    or_,
-    select,
-    update,
-)
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Connection, delete, exists, null, or_, select, update
 
 from motamot.answer import Source
 from motamot.errors import Conflict, MotamotError, NotFound, StoreError
+from motamot.store import statements
 from motamot.store.reading import exchange_by_id, exchange_by_key, pack
 from motamot.store.records import (
     Begun,
@@ -42,11 +26,13 @@ from motamot.store.records import (
     ExchangeEnded,
 )
 from motamot.store.schema import boundaries, completions, conversations, exchanges
+from motamot.store.statements import Row
 
 __all__ = ["Batch", "Record", "clean", "forget_older", "forget_theirs", "undo_begin", "undo_open"]
 
-Row = dict[str, Any]
 Record = ExchangeBegun | CompletionOpened | CompletionClosed | Checkpoint | ExchangeEnded
+
+_e, _c, _v = exchanges.c, completions.c, conversations.c
 
 MOST = 10**12
 """No count of tokens or events is larger: a provider may report any number, and a sum of them must fit 63 bits."""
@@ -74,135 +60,6 @@ def clean(text: None) -> None: ...
 def clean(text: str | None) -> str | None:
     """Text that can be encoded: half a character must not keep a booking out."""
     return text if text is None or text.isascii() else _SURROGATE.sub("\ufffd", text)
-
-
-def _bind(column: Column[Any]) -> ColumnElement[Any]:
-    return bindparam(f"v_{column.name}", type_=column.type)
-
-
-def _insert(table: Any, given: Sequence[Column[Any]], source: Select[Any], copied: Sequence[Column[Any]] = ()) -> Any:
-    """INSERT … SELECT the bound values (and what `source` copies) where `source` finds a row; repeating is harmless."""
-    chosen = source.add_columns(*[_bind(column) for column in given])
-    names = [column.name for column in (*copied, *given)]
-    statement = insert(table).from_select(names, chosen).on_conflict_do_nothing()
-    return statement.execution_options(preserve_rowcount=True)
-
-
-_e, _c, _v = exchanges.c, completions.c, conversations.c
-
-_make_conversation = (
-    insert(conversations)
-    .values({name: bindparam(f"v_{name}") for name in ("id", "assistant", "visitor", "created_at")})
-    .on_conflict_do_nothing()
-)
-
-_begin = _insert(
-    exchanges,
-    [
-        _e.id,
-        _e.conversation,
-        _e.assistant,
-        _e.visitor,
-        _e.key,
-        _e.body_hash,
-        _e.question,
-        _e.model,
-        _e.replaces,
-        _e.owner,
-        _e.started_at,
-    ],
-    select().where(
-        exists().where(
-            _v.id == bindparam("v_conversation"),
-            _v.visitor == bindparam("v_visitor"),
-            _v.assistant == bindparam("v_assistant"),
-            _v.deleted_at.is_(None),
-        )
-    ),
-)
-
-_open = _insert(
-    completions,
-    [_c.id, _c.exchange, _c.owner, _c.turn, _c.attempt, _c.model, _c.opened_at, _c.prompt_tokens],
-    select(_e.assistant).where(
-        _e.id == bindparam("v_exchange"), _e.owner == bindparam("v_owner"), _e.outcome.is_(None)
-    ),
-    [_c.assistant],
-)
-
-_erased = exists().where(_e.id == _c.exchange, _e.question.is_(None))
-
-_close = (
-    update(completions)
-    .where(_c.id == bindparam("k_id"), _c.outcome.is_(None))
-    .values(
-        {
-            column.name: _bind(column)
-            for column in (
-                _c.closed_at,
-                _c.outcome,
-                _c.finish,
-                _c.code,
-                _c.prompt_tokens,
-                _c.completion_tokens,
-                _c.cached_tokens,
-                _c.reasoning_tokens,
-                _c.source,
-                _c.completion_bytes,
-                _c.cost,
-                _c.currency,
-                _c.first_delta,
-                _c.duration,
-                _c.model_reported,
-            )
-        }
-        | {"detail": case((_bind(_c.detail).is_(None) | _erased, null()), else_=_bind(_c.detail))}
-    )
-)
-
-
-def _unless_erased(column: Column[Any]) -> ColumnElement[Any]:
-    return case((_e.question.is_(None), null()), else_=_bind(column))
-
-
-_running = and_(_e.id == bindparam("k_id"), _e.outcome.is_(None))
-
-_checkpoint = (
-    update(exchanges)
-    .where(_running)
-    .values(
-        generated=_unless_erased(_e.generated),
-        sent=func.max(_e.sent, _bind(_e.sent)),
-        events=func.max(_e.events, _bind(_e.events)),
-    )
-)
-
-_mark = _insert(
-    boundaries,
-    list(boundaries.c),
-    select().where(exists().where(_e.id == bindparam("v_exchange"), _e.outcome.is_(None), _e.question.is_not(None))),
-)
-
-_guess = (
-    update(completions)
-    .where(_c.id == bindparam("k_id"), _c.outcome.is_(None))
-    .values(
-        prompt_tokens=func.max(func.coalesce(_c.prompt_tokens, 0), _bind(_c.prompt_tokens)),
-        completion_tokens=func.max(func.coalesce(_c.completion_tokens, 0), _bind(_c.completion_tokens)),
-    )
-)
-
-_end = (
-    update(exchanges)
-    .where(_running)
-    .values(
-        {
-            column.name: _bind(column)
-            for column in (_e.ended_at, _e.outcome, _e.code, _e.by, _e.message, _e.events, _e.sent, _e.seen, _e.marks)
-        }
-        | {column.name: _unless_erased(column) for column in (_e.detail, _e.generated, _e.shown)}
-    )
-)
 
 
 @dataclass(slots=True)
@@ -262,14 +119,14 @@ class Batch:
         all_begun = not self.begun or self._write_begun(connection)
         all_opened = not self.opened or self._write_opened(connection)
         for statement, rows in (
-            (_close, self.closed),
-            (_checkpoint, list(self.checkpoints.values())),
-            (_mark, self.marks),
-            (_guess, list(self.guesses.values())),
-            (_end, self.ended),
+            (statements.CLOSE, self.closed),
+            (statements.CHECKPOINT, list(self.checkpoints.values())),
+            (statements.MARK, self.marks),
+            (statements.GUESS, list(self.guesses.values())),
+            (statements.END, self.ended),
         ):
             if rows:
-                connection.execute(statement, rows)
+                statement.run(connection, rows)
         # Last, so that an exchange that is joined is told of as it is now.
         special = {} if all_begun else self._not_begun(connection)
         return special if all_opened else special | self._not_opened(connection)
@@ -284,12 +141,12 @@ class Batch:
             }
             for row in self.begun
         ]
-        connection.execute(_make_conversation, made)
-        return connection.execute(_begin, self.begun).rowcount == len(self.begun)
+        statements.MAKE_CONVERSATION.run(connection, made)
+        return statements.BEGIN.run(connection, self.begun) == len(self.begun)
 
     def _write_opened(self, connection: Connection) -> bool:
         rows = [_opened(record, self.owner) for record in self.opened]
-        return connection.execute(_open, rows).rowcount == len(rows)
+        return statements.OPEN.run(connection, rows) == len(rows)
 
     def _not_begun(self, connection: Connection) -> dict[str, Begun | MotamotError]:
         special = {}

@@ -43,8 +43,16 @@ COMPANY_SECONDS = 0.003  # a question waits so long for others; measured: half t
 LOG_SECONDS = 60.0  # a disk that stays full is no news; one that is full now and then is little more
 BACKOFF = (0.01, 0.05, 0.2, 0.5, 1.0)  # seconds between tries, the last one repeating
 
-# One record's own fault. All other errors of the driver are the database's: they are waited out.
-_ITEM = (IntegrityError, DataError, ProgrammingError)
+# One record's own fault, as SQLAlchemy tells it and as the driver does. All other errors of the driver are the
+# database's: they are waited out.
+_ITEM = (
+    IntegrityError,
+    DataError,
+    ProgrammingError,
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.ProgrammingError,
+)
 _DATABASE = (DBAPIError, sqlite3.Error, StoreError)
 here: set[str] = set()
 """Ids of the owners that live in this process."""
