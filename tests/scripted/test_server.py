@@ -605,7 +605,7 @@ def test_models_are_listed_and_told_one_by_one() -> None:
     [
         (get("/"), 404, "unknown_url"),
         (get("/v1"), 404, "unknown_url"),
-        (ask(path="/v1/responses"), 404, "unknown_url"),
+        (ask(path="/v1/realtime"), 404, "unknown_url"),
         (get("/v1/chat/completions"), 405, None),
         (ask(path="/v1/models"), 405, None),
         (ask(messages=None), 400, None),

@@ -9,7 +9,18 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from motamot.scripted.dialects import Asked, BadRequest, Op, Whole
+from motamot.scripted.dialects import (
+    Asked,
+    BadRequest,
+    Op,
+    Whole,
+    call_id,
+    objects,
+    paced,
+    rounds,
+    streamed,
+    text_of,
+)
 from motamot.scripted.records import dumped
 from motamot.scripted.steps import (
     Call,
@@ -39,16 +50,8 @@ class ChatCompletions:
     path = "/chat/completions"
 
     def read(self, body: Any) -> Asked:
-        if not isinstance(body, dict):
-            raise BadRequest("the body must be a JSON object")
-        messages = body.get("messages")
-        if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-            raise BadRequest("'messages' must be a list of objects", "messages")
-        if not messages:
-            raise BadRequest("'messages' must hold at least one message", "messages")
-        stream = body.get("stream")
-        if not isinstance(stream, bool | None):
-            raise BadRequest("'stream' must be true, false or absent", "stream")
+        messages = objects(body, "messages")
+        stream = streamed(body)
         options = body.get("stream_options")
         if not isinstance(options, dict | None):
             raise BadRequest("'stream_options' must be an object", "stream_options")
@@ -56,11 +59,11 @@ class ChatCompletions:
         model = body.get("model")
         return Asked(
             model=model if isinstance(model, str) and model else "scripted",
-            stream=bool(stream),
+            stream=stream,
             include_usage=bool(options and options.get("include_usage")),
-            question=_text(messages[last_user].get("content")) if last_user >= 0 else "",
-            round=_rounds(messages[last_user + 1 :]),
-            prompt=sum(len(_text(message.get("content")).split()) for message in messages),
+            question=text_of(messages[last_user].get("content")) if last_user >= 0 else "",
+            round=rounds([m.get("role") in ("tool", "function") for m in messages[last_user + 1 :]]),
+            prompt=sum(len(text_of(message.get("content")).split()) for message in messages),
         )
 
     def writer(self, asked: Asked, turn: Turn, number: int) -> _ChunkWriter:
@@ -92,23 +95,6 @@ class ChatCompletions:
         return dumped({"error": {"message": message, "type": kind, "param": param, "code": code}})
 
 
-def _text(content: object) -> str:
-    """The text of a message's content: a string, or the text parts of a list."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
-
-
-def _rounds(messages: list[dict[str, Any]]) -> int:
-    """How often tool results stand together in these messages, if such results are the last of them."""
-    results = [message.get("role") in ("tool", "function") for message in messages]
-    if not results or not results[-1]:
-        return 0
-    return sum(1 for before, now in zip([False, *results], results, strict=False) if now and not before)
-
-
 def _usage(step: ReportUsage, prompt: int, completion: int) -> dict[str, Any]:
     prompt = prompt if step.prompt is None else step.prompt
     completion = completion if step.completion is None else step.completion
@@ -124,13 +110,9 @@ def _usage(step: ReportUsage, prompt: int, completion: int) -> dict[str, Any]:
     return usage
 
 
-def _call_id(call: Call, place: int, number: int) -> str:
-    return call.id if call.id is not None else f"call_{number}_{place}"
-
-
 def _whole_call(call: Call, place: int, number: int) -> dict[str, Any]:
     whole: dict[str, Any] = {
-        "id": "" if call.dialect is CallDialect.EMPTY_ID else _call_id(call, place, number),
+        "id": "" if call.dialect is CallDialect.EMPTY_ID else call_id(call, place, number),
         "type": "function",
         "function": {"name": call.name, "arguments": call.arguments},
     }
@@ -221,17 +203,7 @@ class _ChunkWriter:
     def _fragments(self, name: str, pieces: tuple[str, ...], pace: float, slice_bytes: int) -> Iterator[Op]:
         yield from self._open()
         start = b'{"' + name.encode() + b'":'
-        first = True
-        for piece in pieces:
-            if not first and pace:
-                yield Wait(pace)
-            first = False
-            data = self._delta(start + dumped(piece) + b"}")
-            if slice_bytes:
-                for at in range(0, len(data), slice_bytes):
-                    yield data[at : at + slice_bytes]
-            else:
-                yield data
+        yield from paced((self._delta(start + dumped(piece) + b"}") for piece in pieces), pace, slice_bytes)
 
     def _delta(self, delta: bytes) -> bytes:
         self._sent += 1
@@ -275,7 +247,7 @@ def _fragments(call: Call, place: int, number: int) -> list[dict[str, Any]]:
 def _tool_fragments(call: Call, place: int, number: int) -> list[dict[str, Any]]:
     D = CallDialect  # noqa: N806 - the table below is read as a table
     dialect = call.dialect
-    identity: dict[str, Any] = {"id": "" if dialect is D.EMPTY_ID else _call_id(call, place, number)}
+    identity: dict[str, Any] = {"id": "" if dialect is D.EMPTY_ID else call_id(call, place, number)}
     if dialect is D.NO_ID:
         identity = {}
     index: dict[str, Any] = {"index": place}

@@ -6,7 +6,7 @@ server knows nothing else about it: a further interface is a further entry in th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -32,7 +32,22 @@ from motamot.scripted.steps import (
     Wait,
 )
 
-__all__ = ["Asked", "BadRequest", "Dialect", "Op", "StreamWriter", "Whole", "play_stream", "play_whole"]
+__all__ = [
+    "Asked",
+    "BadRequest",
+    "Dialect",
+    "Op",
+    "StreamWriter",
+    "Whole",
+    "call_id",
+    "objects",
+    "paced",
+    "play_stream",
+    "play_whole",
+    "rounds",
+    "streamed",
+    "text_of",
+]
 
 Op = bytes | Head | Wait | Gate | Close
 """What the server does next: write these bytes at once, set the head, wait, wait at a gate, or close."""
@@ -99,6 +114,59 @@ class Dialect(Protocol):
     def writer(self, asked: Asked, turn: Turn, number: int) -> StreamWriter: ...
     def whole(self, answer: Whole, asked: Asked, turn: Turn, number: int) -> bytes: ...
     def error(self, message: str, *, kind: str, code: str | None = None, param: str | None = None) -> bytes: ...
+
+
+def objects(body: Any, name: str) -> list[dict[str, Any]]:
+    """The list of objects that a request holds under `name`. Raises: BadRequest."""
+    if not isinstance(body, dict):
+        raise BadRequest("the body must be a JSON object")
+    given = body.get(name)
+    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        raise BadRequest(f"'{name}' must be a list of objects", name)
+    if not given:
+        raise BadRequest(f"'{name}' must hold at least one message", name)
+    return given
+
+
+def streamed(body: dict[str, Any]) -> bool:
+    """Whether a stream is asked for. Raises: BadRequest."""
+    stream = body.get("stream")
+    if not isinstance(stream, bool | None):
+        raise BadRequest("'stream' must be true, false or absent", "stream")
+    return bool(stream)
+
+
+def text_of(content: object) -> str:
+    """The text of a message's content: a string, or the text parts of a list."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+
+
+def rounds(results: list[bool]) -> int:
+    """How often tool results stand together behind the question, if they come last. results: message by message."""
+    if not results or not results[-1]:
+        return 0
+    return sum(1 for before, now in zip([False, *results], results, strict=False) if now and not before)
+
+
+def call_id(call: Call, place: int, number: int) -> str:
+    """The id of a call. place: how many calls of its turn came before it; number: of the request."""
+    return call.id if call.id is not None else f"call_{number}_{place}"
+
+
+def paced(pieces: Iterable[bytes], pace: float, slice_bytes: int = 0) -> Iterator[Op]:
+    """Pieces with their pauses, each in one write or in slices."""
+    for place, piece in enumerate(pieces):
+        if place and pace:
+            yield Wait(pace)
+        if slice_bytes:
+            for at in range(0, len(piece), slice_bytes):
+                yield piece[at : at + slice_bytes]
+        else:
+            yield piece
 
 
 def play_stream(turn: Turn, dialect: Dialect, asked: Asked, number: int) -> Iterator[Op]:
@@ -180,18 +248,18 @@ def play_whole(turn: Turn, dialect: Dialect, asked: Asked, number: int) -> Itera
             case Head():
                 head = step
             case Say(pieces, pace):
-                yield from _paced(pieces, pace)
+                yield from _passing(pieces, pace)
                 answer.text += pieces
             case Think(pieces, pace, name):
-                yield from _paced(pieces, pace)
+                yield from _passing(pieces, pace)
                 answer.reasoning += pieces
                 answer.reasoning_name = name
             case Call():
-                yield from _paced(step.pieces, step.pace)
+                yield from _passing(step.pieces, step.pace)
                 answer.calls.append(step)
             case Calls(calls):
                 for call in calls:
-                    yield from _paced(call.pieces, call.pace)
+                    yield from _passing(call.pieces, call.pace)
                 answer.calls += calls
             case Finish(_, _, with_text):
                 answer.text.append(with_text)
@@ -225,6 +293,6 @@ def _unrolled(steps: tuple[Step, ...]) -> Iterator[Step]:
             yield step
 
 
-def _paced(pieces: tuple[str, ...], pace: float) -> Iterator[Op]:
+def _passing(pieces: tuple[str, ...], pace: float) -> Iterator[Op]:
     if pace and len(pieces) > 1:
         yield Wait(pace * (len(pieces) - 1))

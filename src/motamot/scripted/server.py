@@ -17,8 +17,8 @@ from motamot.scripted.dialects import Op
 from motamot.scripted.http import HttpRequest, RefusedRequest, RequestReader, response_head
 from motamot.scripted.records import Piece, Received, dumped, shown
 from motamot.scripted.service import Service
-from motamot.scripted.sockets import all_delivered, reset_on_close
 from motamot.scripted.steps import Close, Gate, Head, How, Wait
+from motamot.tape.sockets import all_delivered, reset_on_close
 
 __all__ = ["Connection"]
 

@@ -13,18 +13,21 @@ from motamot.scripted.dialects import BadRequest, Dialect, Op, play_stream, play
 from motamot.scripted.embeddings import embeddings
 from motamot.scripted.gates import Gates
 from motamot.scripted.http import HttpRequest
+from motamot.scripted.messages import Messages
+from motamot.scripted.moderations import moderations
 from motamot.scripted.records import Observer, Received, dumped, request_event
+from motamot.scripted.responses import Responses
 from motamot.scripted.script import Scripts, turn_of
 from motamot.scripted.steps import Close, Head, How
 
 __all__ = ["Service", "json_ops"]
 
-DIALECTS: tuple[Dialect, ...] = (ChatCompletions(),)
+DIALECTS: tuple[Dialect, ...] = (ChatCompletions(), Responses(), Messages())
 _SHOWN_CHARACTERS = 200  # of a stranger's path or name, in an error
 
 
 class _Refused(Exception):
-    """The request gets an error in OpenAI's shape."""
+    """The request gets an error, in the shape of the interface it was meant for; else in that of chat completions."""
 
     def __init__(
         self,
@@ -36,10 +39,11 @@ class _Refused(Exception):
         headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
         super().__init__(message)
+        self.message = message
         self.status = status
+        self.code = code
+        self.param = param
         self.headers = headers
-        kind = "invalid_request_error" if status < 500 else "server_error"
-        self.body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -89,9 +93,9 @@ class Service:
             self._allow(request.headers)
             ops = self._routed(request, received)
         except BadRequest as error:
-            ops = _refusal(_Refused(400, error.message, param=error.param))
+            ops = _refusal(_Refused(400, error.message, param=error.param), request)
         except _Refused as refused:
-            ops = _refusal(refused)
+            ops = _refusal(refused, request)
         if self.observer is not None:
             event = request_event(received)
             if received.script is not None:
@@ -122,6 +126,9 @@ class Service:
         if path == "/embeddings":
             _only(request, "POST")
             return json_ops(embeddings(_body(received)))
+        if path == "/moderations":
+            _only(request, "POST")
+            return json_ops(moderations(_body(received), received.number))
         if path == "/models" or path.startswith("/models/"):
             _only(request, "GET")
             return json_ops(self._models(path[len("/models/") :]))
@@ -174,14 +181,21 @@ class Service:
 
 def json_ops(value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Iterator[Op]:
     """The ops of a JSON answer."""
-    body = dumped(value)
+    return _json(dumped(value), status, headers)
+
+
+def _json(body: bytes, status: int, headers: tuple[tuple[str, str], ...]) -> Iterator[Op]:
     yield Head(status, (("content-type", "application/json"), ("content-length", str(len(body))), *headers))
     yield body
     yield Close(How.CLEAN)
 
 
-def _refusal(refused: _Refused) -> Iterator[Op]:
-    return json_ops(refused.body, refused.status, refused.headers)
+def _refusal(refused: _Refused, request: HttpRequest) -> Iterator[Op]:
+    path = _route(request.path)
+    dialect = next((one for one in DIALECTS if one.path == path), DIALECTS[0])
+    kind = "invalid_request_error" if refused.status < 500 else "server_error"
+    told = dialect.error(refused.message, kind=kind, code=refused.code, param=refused.param)
+    return _json(told, refused.status, refused.headers)
 
 
 def _only(request: HttpRequest, method: str) -> None:
