@@ -9,7 +9,7 @@ from typing import NamedTuple
 from motamot.errors import TapeError
 from motamot.tape import bounds
 
-__all__ = ["Head", "Unchunked", "Unpacked", "body_end", "is_head", "read_head", "unchunked", "unpacked"]
+__all__ = ["Head", "Inflater", "Unchunked", "Unpacked", "body_end", "is_head", "read_head", "unchunked", "unpacked"]
 
 _START = re.compile(rb"HTTP/(\d(?:\.\d)?) (\d{3})(?: [^\r\n]*)?\r?\n")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
@@ -125,23 +125,19 @@ def unpacked(pieces: list[bytes], encoding: str) -> Unpacked:
     """
     coding = encoding.lower().strip()
     first = b"".join(pieces[:3])[:4]
-    is_gzip = first[:2] == b"\x1f\x8b"
-    is_zlib = coding == "deflate" and first[:1] == b"\x78" and int.from_bytes(first[:2], "big") % 31 == 0
-    if is_gzip or is_zlib:
-        return _inflated(pieces, 31 if is_gzip else 15)
+    if (inflater := Inflater.for_body(coding, first)) is not None:
+        return _inflated(pieces, inflater)
     if coding in ("br", "zstd", "compress") and not _is_text(first):
         return Unpacked([], f"its body is compressed with {coding}, which is not read here")
     return Unpacked(pieces, "")
 
 
-def _inflated(pieces: list[bytes], window: int) -> Unpacked:
-    inflater, size, inflated = _Inflater(window), 0, list[bytes]()
+def _inflated(pieces: list[bytes], inflater: Inflater) -> Unpacked:
+    size, inflated = 0, list[bytes]()
     for piece in pieces:
         out = bytearray()
         try:
-            # In small steps: zlib copies what it has not used, which for one large piece would be quadratic.
-            for start in range(0, len(piece), _STEP):
-                inflater.feed(piece[start : start + _STEP], out, bounds.BODY_BYTES - size)
+            inflater.feed(piece, out, bounds.BODY_BYTES - size)
         except (zlib.error, TapeError) as error:
             if out:
                 inflated.append(bytes(out))
@@ -153,7 +149,9 @@ def _inflated(pieces: list[bytes], window: int) -> Unpacked:
     return Unpacked(inflated, problem)
 
 
-class _Inflater:
+class Inflater:
+    """Unpacks one body, piece by piece."""
+
     def __init__(self, window: int) -> None:
         self._window = window
         self._stream = zlib.decompressobj(window)
@@ -162,8 +160,22 @@ class _Inflater:
     def ended(self) -> bool:
         return self._stream.eof
 
+    @classmethod
+    def for_body(cls, coding: str, start: bytes) -> Inflater | None:
+        """The one for a body that begins with `start` (2 bytes), or None where that is not compressed so."""
+        if start[:2] == b"\x1f\x8b":
+            return cls(31)
+        if coding == "deflate" and start[:1] == b"\x78" and int.from_bytes(start[:2], "big") % 31 == 0:
+            return cls(15)
+        return None
+
     def feed(self, data: bytes, out: bytearray, room: int) -> None:
         """Unpack `data` to the end of `out`, which may hold `room` bytes. Raises: zlib.error, TapeError."""
+        # In small steps: zlib copies what it has not used, which for one large piece would be quadratic.
+        for start in range(0, len(data), _STEP):
+            self._feed(data[start : start + _STEP], out, room)
+
+    def _feed(self, data: bytes, out: bytearray, room: int) -> None:
         while data:
             if self._stream.eof:  # a gzip body may be several, end to end (RFC 1952, 2.2), or be padded
                 data = data.lstrip(b"\0")
@@ -173,7 +185,7 @@ class _Inflater:
             out += self._stream.decompress(data, _STEP * 16)
             if len(out) > room:
                 del out[room:]
-                raise TapeError(f"more than {bounds.BODY_BYTES:,} bytes come out")
+                raise TapeError("more comes out of it than is taken")
             data = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
 
 
