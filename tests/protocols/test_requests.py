@@ -17,7 +17,8 @@ from motamot.protocols.base import PastMessage
 from motamot.protocols.ga_text import HISTORY_TURNS, MESSAGE_CHARACTERS
 
 NATIVE, MORCEAUX, GA_TEXT, OPENAI = (PROTOCOLS[name] for name in ("motamot", "morceaux", "ga-text", "openai"))
-IN_JSON = pytest.mark.parametrize("protocol", [NATIVE, GA_TEXT, OPENAI], ids=lambda protocol: protocol.name)
+AG_UI = PROTOCOLS["ag-ui"]
+IN_JSON = pytest.mark.parametrize("protocol", [NATIVE, GA_TEXT, OPENAI, AG_UI], ids=lambda protocol: protocol.name)
 LIMITS = Limits()
 ODD_TEXTS: tuple[object, ...] = (None, 7, True, [], {}, "", " \n\t\u3000")
 
@@ -33,6 +34,8 @@ def refused(protocol: Protocol, body: Any, limits: Limits = LIMITS) -> InvalidRe
 def good(protocol: Protocol) -> dict[str, Any]:
     if protocol is OPENAI:
         return {"messages": [{"role": "user", "content": "Bonjour"}]}
+    if protocol is AG_UI:
+        return {"threadId": "t", "runId": "r", "messages": [{"role": "user", "content": "Bonjour"}]}
     return {"message": "Bonjour"}
 
 
@@ -258,7 +261,8 @@ def test_whatever_is_sent_is_a_question_or_refused_in_words(protocol: Protocol, 
         asked = protocol.parse(body, LIMITS)
     except InvalidRequest as error:
         assert error.message
-        json.loads(protocol.refusal(error))
+        told = protocol.refusal(error)
+        assert json.loads(told) if protocol.refusal_type == "application/json" else told.decode()
     else:
         assert asked.message.strip() or protocol is MORCEAUX
         asked.message.encode()
