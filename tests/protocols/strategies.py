@@ -246,6 +246,18 @@ def _own_call_ids(events: list[AnswerEvent]) -> list[AnswerEvent]:
     return kept
 
 
+def _announced(events: list[AnswerEvent]) -> list[AnswerEvent]:
+    names: dict[str, str] = {}
+    kept: list[AnswerEvent] = []
+    for event in events:
+        if isinstance(event, ToolReturned) and names.get(event.id) != event.name:
+            kept.append(ToolCalled(id=event.id, name=event.name))
+        if isinstance(event, ToolCalled | ToolReturned):
+            names[event.id] = event.name
+        kept.append(event)
+    return kept
+
+
 def _as_is(events: list[AnswerEvent]) -> list[AnswerEvent]:
     return events
 
@@ -278,6 +290,8 @@ LOST: dict[str, Change] = {
     "shown": change(Ended, shown=0),
     "failed_details": _failed_details,
     "call_ids": _own_call_ids,
+    "tools_unannounced": _announced,
+    "tool_status": _as_is,  # of a tool that failed: tested by itself
 }
 """What each named loss takes from an answer. A loss that is declared and not here fails the tests."""
 

@@ -47,6 +47,7 @@ def shown(protocol: Protocol, events: list[Event]) -> Iterator[str]:
                 for text in (
                     told.get("text"),
                     told.get("morceau"),
+                    told.get("delta"),
                     *(choice["delta"].get("content") for choice in told.get("choices", ())),
                 )
                 if text

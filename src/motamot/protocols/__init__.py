@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from motamot.protocols import ag_ui, ga_text, morceaux, native, openai
+from motamot.protocols import ag_ui, ga_text, morceaux, native, openai, ui_message
 from motamot.protocols.base import Asked, Loss, Protocol, Reader, Writer
 
 __all__ = ["PROTOCOLS", "Asked", "Loss", "Protocol", "Reader", "Writer"]
@@ -19,6 +19,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
             ga_text.PROTOCOL,
             openai.PROTOCOL,
             ag_ui.PROTOCOL,
+            ui_message.PROTOCOL,
         )
     }
 )

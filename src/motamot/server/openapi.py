@@ -21,6 +21,7 @@ from motamot.answer import (
     Usage,
 )
 from motamot.limits import Limits
+from motamot.protocols.ui_message_request import MESSAGES
 
 __all__ = ["document"]
 
@@ -100,6 +101,7 @@ def _paths(limits: Limits) -> Json:
         },
         **_native(limits),
         **_others(limits),
+        **_ui_message(limits),
         **_v1(limits),
         **_ag_ui(limits),
         **_operations(),
@@ -247,6 +249,78 @@ def _others(limits: Limits) -> Json:
                     _in_query("key", name),
                     {"name": "Last-Event-ID", "in": "header", "schema": _STRING},
                 ],
+            )
+        },
+    }
+
+
+# The AI SDK's ---------------------------------------------------------------------------------------------------------
+
+
+def _ui_message(limits: Limits) -> Json:
+    name: Json = {"type": "string", "minLength": 1, "maxLength": limits.key_bytes}
+    optional = {**name, "type": ["string", "null"]}
+    asked = _object(
+        ["id", "messages"],
+        id={**name, "description": "The chat's."},
+        messages={
+            "type": "array",
+            "items": _ref("UIMessage"),
+            "minItems": 1,
+            "maxItems": MESSAGES,
+            "description": "The last is the question, and the user's; of those before it only the ids count.",
+        },
+        trigger={"enum": ["submit-message", "regenerate-message", None]},
+        messageId={**optional, "description": "What is asked again: the answer's id, or the question's."},
+        assistant={**optional, "description": "The assistant's name; without one, the first."},
+        resumable={"type": ["boolean", "null"], "description": "Whether the client can come back after a loss."},
+    )
+    parts = {"type": "array", "items": _ref("UIPart")}
+    told = _object(
+        ["success", "outcome", "shown"],
+        success={"const": True},
+        outcome={"enum": [*map(str, Outcome), None]},
+        shown={"type": "integer"},
+    )
+    chat = _in_path("chat", "The chat's id.")
+    stream = {"200": _events("Chunks of the UI message stream v1; `finish`, then `[DONE]`, last.")}
+    return {
+        "/api/ui-message": {
+            "post": _operation(
+                "Ask as `useChat` does. A message that was asked already is joined.",
+                stream,
+                *_OF_QUESTIONS,
+                body=_body(asked),
+                error="Sentence",
+            )
+        },
+        "/api/ui-message/{chat}/stream": {
+            "get": _operation(
+                "Come back to a chat: its answer from the first chunk.",
+                stream | {"204": {"description": "Nothing is under way."}},
+                *("401", "403", "404", "429"),
+                parameters=[chat],
+                error="Sentence",
+            )
+        },
+        "/api/ui-message/{chat}/stop": {
+            "post": _operation(
+                "Stop a chat's answer; told when its model has been let go. Idempotent.",
+                {
+                    "200": _of("application/json", told),
+                    "202": _of("application/json", told, "There is nothing to stop; a question that is named will be."),
+                },
+                *("401", "403", "404", "413", "415"),
+                parameters=[chat],
+                body=_body(
+                    _object(
+                        assistantMessage={"anyOf": [_object(["id", "parts"], id=name, parts=parts), {"type": "null"}]},
+                        activeStreamId={**optional, "description": "The id of the answer that is meant."},
+                        messageId={**optional, "description": "The id of the question that is meant."},
+                    ),
+                    required=False,
+                ),
+                error="Sentence",
             )
         },
     }
@@ -408,8 +482,11 @@ def _operation(
 
 
 def _refusal(code: str, error: str) -> Json:
-    schema = _ref("Error") if error == "Error" else {"anyOf": [_ref(error), _ref("Error")]}
+    plain = error in ("Error", "Sentence")
+    schema = _ref("Error") if plain else {"anyOf": [_ref(error), _ref("Error")]}
     told = _of("application/json", schema, _REFUSED[code])
+    if error == "Sentence":
+        told["content"] = {"text/plain": {"schema": _STRING}, **told["content"]}
     if code in ("429", "503"):
         told["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
     return told
@@ -569,6 +646,18 @@ def _asking_schemas() -> Json:
                 _object(
                     ["role", "tool_call_id", "content"], role={"const": "tool"}, tool_call_id=_STRING, content=text
                 ),
+            ]
+        },
+        "UIMessage": _object(
+            ["id", "role", "parts"],
+            id={"type": "string", "minLength": 1},
+            role={"enum": ["user", "assistant"]},
+            parts={"type": "array", "items": _ref("UIPart")},
+        ),
+        "UIPart": {
+            "anyOf": [
+                _object(["type", "text"], type={"const": "text"}, text=_STRING),
+                _object(["type"], type={"type": "string", "not": {"const": "text"}}),
             ]
         },
         "RunMessage": {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp
 
 from motamot.server.router import Router
-from motamot.server.routes import ag_ui, flux, ga, native, operations, page, v1
+from motamot.server.routes import ag_ui, flux, ga, native, operations, page, ui_message, v1
 
 if TYPE_CHECKING:
     from motamot.server.site import Site
@@ -25,6 +25,7 @@ def router(site: Site) -> ASGIApp:
             *ga.routes(site),
             *v1.routes(site),
             *ag_ui.routes(site),
+            *ui_message.routes(site),
             *operations.routes(site),
             *page.routes(site),
         ],
