@@ -67,6 +67,7 @@ class Assembly(ABC):
         "_think",
         "_tools",
         "_usage",
+        "_watch",
         "_went_on",
         "_whole_reasoning",
         "_whole_text",
@@ -89,6 +90,7 @@ class Assembly(ABC):
         self._usage: Usage | None = None
         self._model = ""
         self._deviations: dict[str, str] = {}
+        self._watch: Note | None = None
         self._tools = self._fragments()
         self._left = self._limits.answer_bytes
         self._deltas_max = self._limits.answer_events
@@ -131,6 +133,15 @@ class Assembly(ABC):
         waiting at the first would take a shorter answer for a complete one.
         """
         return self._finish is not None and not self._went_on
+
+    @property
+    def noted(self) -> frozenset[str]:
+        """The kinds of deviations met so far; what only the whole turn shows is not among them."""
+        return frozenset(self._deviations)
+
+    def watch(self, note: Note) -> None:
+        """Tell `note` of each deviation the moment it is met, every time: who feeds event by event knows its place."""
+        self._watch = note
 
     def turn(self, *, error: UpstreamError | None = None) -> Turn:
         """The completion as far as it has come; a snapshot before `close`, the turn after it.
@@ -187,6 +198,8 @@ class Assembly(ABC):
 
     def _note(self, kind: str, sentence: str) -> None:
         self._deviations.setdefault(kind, sentence)
+        if self._watch is not None:
+            self._watch(kind, sentence)
 
     def _add_text(self, delta: str, out: list[AnswerEvent]) -> None:
         """One delta of the answer's text. This is the hot path: it runs once for every token."""
