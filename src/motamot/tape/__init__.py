@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from motamot.errors import TapeError
 from motamot.tape.loading import load
-from motamot.tape.saving import save
+from motamot.tape.saving import dumps, save
 from motamot.tape.tape import END_KINDS, Piece, Request, Tape
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = [
     "Request",
     "Tape",
     "TapeError",
+    "dumps",
     "load",
     "record",
     "replay",

@@ -12,7 +12,12 @@ from motamot.tape.formats import own
 from motamot.tape.hiding import without_secrets
 from motamot.tape.tape import Tape
 
-__all__ = ["save"]
+__all__ = ["dumps", "save"]
+
+
+def dumps(tape: Tape) -> bytes:
+    """`tape` as the bytes of its file, without credentials."""
+    return b"".join(own.lines(without_secrets(tape)))
 
 
 def save(tape: Tape, path: str | os.PathLike[str]) -> None:

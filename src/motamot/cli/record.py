@@ -1,0 +1,161 @@
+"""`motamot record`: one request, and its response kept with the time of each read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from motamot.cli.console import Exit, say, write_result
+from motamot.errors import InvalidRequest, MotamotError, TapeError
+from motamot.tape import bounds
+
+if TYPE_CHECKING:
+    from motamot.tape import Recorder, Tape
+
+__all__ = ["record"]
+
+
+def record(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The address to ask, once.")],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The tape goes here; without it, to standard output."),
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", "-H", metavar="LINE", help="`Name: value`, or @FILE with such lines. Repeatable."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", "-d", metavar="DATA", help="The request's body, or @FILE; @-: stdin.")
+    ] = None,
+    message: Annotated[
+        str | None, typer.Option(metavar="TEXT", help='Ask this: the body is {"message": TEXT}, as motamot takes it.')
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option("--request", "-X", metavar="METHOD", help="Else GET, or POST with a body.")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.001, help="Leave after so long.")
+    ] = bounds.RECORD_SECONDS,
+    max_bytes: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Leave after so many bytes of the body.")
+    ] = bounds.RECORD_BYTES,
+) -> None:
+    """Ask once, and keep what comes over the wire: every read with its time, and how the response ended.
+
+    This asks for real: a model behind the address runs, and is paid. No redirect is followed. Ctrl-C ends it and
+    keeps what came. The tape is a conversation: only you can read the file. Credentials in headers and addresses are
+    never written to it. A header with a key can stand in a file, -H @FILE: everybody on this machine can read a
+    command line.
+
+    Exit status: 0 recorded, whatever the response was; 2 there was none; 130 stopped by Ctrl-C, with what came kept.
+    """
+    from motamot.tape import Recorder
+
+    recorder = Recorder(
+        url,
+        method=method,
+        headers=[pair for line in header or [] for pair in _headers(line)],
+        body=_body(data, message),
+        seconds=timeout,
+        most_bytes=max_bytes,
+    )
+    if output is not None and output != "-" and Path(output).is_dir():
+        raise InvalidRequest(f"{output} is a folder: name a file for the tape")
+    tape, stopped = asyncio.run(_run(recorder))
+    _keep(tape, output)
+    say(f"motamot: {_summary(tape)}")
+    for note in tape.notes:
+        say(f"motamot: note: {note}")
+    if stopped:
+        raise typer.Exit(Exit.STOPPED)
+
+
+async def _run(recorder: Recorder) -> tuple[Tape, bool]:
+    """The tape, and whether Ctrl-C ended it. Raises: TapeError, KeyboardInterrupt where nothing had come by then."""
+    stopped = False
+
+    def stop() -> None:
+        nonlocal stopped
+        stopped = True
+        recorder.leave()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    try:
+        return await recorder.run(), stopped
+    except TapeError:
+        if stopped:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def _keep(tape: Tape, output: str | None) -> None:
+    from motamot.tape import dumps, save
+
+    if output is None or output == "-":
+        write_result(dumps(tape).decode())
+    else:
+        save(tape, output)
+
+
+def _summary(tape: Tape) -> str:
+    size = sum(len(piece.data) for piece in tape.pieces)
+    kind = f", {tape.header('content-type')}" if tape.header("content-type") else ""
+    first = tape.pieces[0].at if tape.pieces else None
+    begun = "" if first is None else f", the first after {first * 1000:.1f} ms"
+    ends = {"closed": "closed by the server", "reset": "broken off", "left": "left"}
+    ended = "" if tape.ended_at is None else f" after {tape.ended_at * 1000:.1f} ms"
+    reads = "1 read" if len(tape.pieces) == 1 else f"{len(tape.pieces)} reads"
+    return f"HTTP {tape.status}{kind}: {size:,} bytes in {reads}{begun}; {ends.get(tape.end, tape.end)}{ended}"
+
+
+# What is asked
+
+
+def _headers(given: str) -> list[tuple[str, str]]:
+    """Raises: InvalidRequest, MotamotError."""
+    lines = _file(given[1:]).decode("utf-8", "replace").splitlines() if given.startswith("@") else [given]
+    return [_header(line) for line in lines if line.strip()]
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or not name.strip():
+        raise InvalidRequest('a header is given as -H "Name: value"; this one has no name and colon', field="header")
+    return name.strip(), value.strip()
+
+
+def _body(data: str | None, message: str | None) -> bytes:
+    if message is not None:
+        if data is not None:
+            raise InvalidRequest("--message and -d both make the request's body: choose one")
+        return json.dumps({"message": message}).encode()
+    if data is None:
+        return b""
+    return _file(data[1:]) if data.startswith("@") else data.encode("utf-8", "surrogateescape")
+
+
+def _file(name: str) -> bytes:
+    try:
+        if name == "-":
+            content = sys.stdin.buffer.read(bounds.REQUEST_BYTES + 1)
+        else:
+            with Path(name).open("rb") as file:
+                content = file.read(bounds.REQUEST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise MotamotError(f"the file {name} cannot be read: {told}") from error
+    if len(content) > bounds.REQUEST_BYTES:
+        raise InvalidRequest(f"the file {name} is larger than {bounds.REQUEST_BYTES:,} bytes")
+    return content

@@ -1,0 +1,194 @@
+"""A tape as people read it: its lines, and what a reader that follows the HTML standard makes of them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from motamot.errors import LimitExceeded
+from motamot.sse import Decoder, Event, Ignored, Residue
+from motamot.tape import bounds
+from motamot.tape.tape import Tape
+
+__all__ = ["IgnoredLine", "Kinds", "Line", "Read", "Seen", "looks_like_event_stream", "read_as_standard", "wire_lines"]
+
+_FIELD = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*(?:(?:data|event|id|retry)(?::|[\r\n])|:)")
+_decode = msgspec.json.Decoder().decode
+
+
+class Line(NamedTuple):
+    """A line of the wire.
+
+    data:     without its line end; end: that, or "" for a last line without one.
+    offset:   of its first byte in the body.
+    at:       seconds from the request to the read that completed it, or None.
+    new_read: no line before it was completed by that read.
+    """
+
+    data: bytes
+    offset: int
+    end: str
+    at: float | None
+    new_read: bool
+
+
+class Seen(NamedTuple):
+    """An event as the standard dispatches it.
+
+    kind: in a word (`Kinds`); lines: of its data; at: seconds from the request to the read that completed it, or None.
+    """
+
+    event: Event
+    kind: str
+    lines: int
+    at: float | None
+
+
+class IgnoredLine(NamedTuple):
+    """A line that the standard tells its readers to ignore. offset: of its first byte in the body."""
+
+    kind: Ignored
+    line: bytes
+    offset: int
+
+
+class Read(NamedTuple):
+    """What the standard makes of a tape.
+
+    residue: what it discards at the end; problem: why it was not read on, a sentence, or "".
+    """
+
+    events: list[Seen]
+    ignored: list[IgnoredLine]
+    residue: Residue
+    problem: str
+
+
+def wire_lines(tape: Tape) -> Iterator[Line]:
+    """The lines of a tape's body, which end at CR, LF or CRLF."""
+    reads = iter(tape.pieces)
+    come, at = 0, None
+    offset = 0
+    for line in tape.body.splitlines(keepends=True):  # of bytes: at CR, LF and CRLF only
+        data = line.rstrip(b"\r\n")
+        offset += len(line)
+        new_read = False
+        while come < offset:
+            piece = next(reads)
+            come, at = come + len(piece.data), piece.at
+            new_read = True
+        yield Line(data, offset - len(line), line[len(data) :].decode(), at, new_read)
+
+
+def looks_like_event_stream(tape: Tape) -> bool:
+    """Whether its type says so or, where it names none, its first line is one of an event stream."""
+    declared = tape.header("content-type")
+    if declared is not None:
+        return "event-stream" in declared.lower()
+    return _FIELD.match(b"".join(piece.data for piece in tape.pieces[:100])[:1000]) is not None
+
+
+def read_as_standard(tape: Tape) -> Read:
+    """The events, what was ignored on the way, and what was discarded at the end."""
+    watch = _Watch()
+    decoder = Decoder(max_event_bytes=bounds.BODY_BYTES, observer=watch)
+    kinds = Kinds()
+    seen: list[Seen] = []
+    residue, problem = Residue(), ""
+    try:
+        for at, data in tape.pieces:
+            found = decoder.feed(data)
+            seen += [Seen(event, kinds.of(event), event.data.count("\n") + 1, at) for event in found]
+        residue = decoder.close()
+    except LimitExceeded as error:
+        problem = error.message
+    return Read(seen, watch.lines, residue, problem)
+
+
+class _Watch:
+    def __init__(self) -> None:
+        self.lines: list[IgnoredLine] = []
+
+    def ignored(self, kind: Ignored, line: bytes, offset: int) -> None:
+        self.lines.append(IgnoredLine(kind, line, offset))
+
+
+class Kinds:
+    """Says in a word what each event of a stream is: `routing`, `text`, `[DONE]`, `error`, or its type's name.
+
+    After a routing event the stream is text, whatever a piece of it looks like (facts of `ga-text`): only an object
+    with nothing but `error` is one.
+    """
+
+    def __init__(self) -> None:
+        self._first = True
+        self._plain_text = False
+
+    def of(self, event: Event) -> str:
+        """The kind of the next event."""
+        first, self._first = self._first, False
+        data = event.data
+        if data == "[DONE]":
+            return "[DONE]"
+        told = _object(data)
+        if told is None:
+            return "text" if event.event == "message" else event.event
+        if first and told.get("type") == "routing":
+            self._plain_text = True
+        elif self._plain_text:
+            return "error" if list(told) == ["error"] else "text"
+        kind = _kind(told)
+        return kind if event.event in ("message", kind) or kind == "error" else event.event
+
+    def of_json(self, line: bytes) -> str:
+        """The kind of a line that is a JSON object, as of `application/x-ndjson`; `text` for any other line."""
+        told = _object(line.decode("utf-8", "replace"))
+        return "text" if told is None else _kind(told)
+
+
+def _object(data: str) -> dict[str, Any] | None:
+    if not data.startswith("{"):
+        return None
+    try:
+        told = _decode(data)
+    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _kind(told: dict[str, Any]) -> str:
+    if told.get("error"):
+        return "error"
+    if isinstance(told.get("type"), str):
+        return str(told["type"])[:60]
+    if isinstance(told.get("choices"), list):
+        return _chunk_kind(told)
+    if "morceau" in told:
+        return "text"
+    if "done" in told and ("message" in told or "response" in told):  # Ollama
+        return "done" if told["done"] is True else "text"
+    return "json"
+
+
+def _chunk_kind(told: dict[str, Any]) -> str:
+    """Of a chat completion chunk: what it brings, and why it ends."""
+    choice = next((choice for choice in told["choices"] if isinstance(choice, dict)), None)
+    if choice is None:
+        return "usage" if told.get("usage") else "chunk"
+    delta = choice.get("delta") or choice.get("message")
+    delta = delta if isinstance(delta, dict) else {}
+    words = []
+    if delta.get("content"):
+        words.append("text")
+    if delta.get("reasoning_content") or delta.get("reasoning"):
+        words.append("reasoning")
+    if delta.get("tool_calls"):
+        words.append("tool call")
+    if isinstance(reason := choice.get("finish_reason"), str) and reason:
+        words.append(f"end: {reason[:20]}")
+    if told.get("usage"):
+        words.append("usage")
+    return ", ".join(words) or ("role" if "role" in delta else "chunk")
