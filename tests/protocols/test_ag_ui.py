@@ -594,6 +594,11 @@ class TestRequest:
             PastMessage(role="assistant", content="Hello."),
         )
 
+    def test_the_texts_of_one_answer_are_one_again(self) -> None:
+        texts = [{"role": "assistant", "content": text} for text in ("I look.", "\n\n", "Noon.", "\n\nThere.")]
+        asked = parsed(USER, *texts[:2], calling(content="\nStill.", name="clock"), *texts[2:], {**USER, "id": "9"})
+        assert [message.content for message in asked.history or ()] == ["Hi", "I look.\n\n\nStill.", "Noon.\n\nThere."]
+
     def test_context_is_the_visitor_s_words_before_the_question(self) -> None:
         context = [{"description": "The page", "value": "Chords"}, {"description": "", "value": ""}]
         asked = parsed(USER, context=context)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from motamot.errors import InvalidRequest
@@ -125,12 +125,19 @@ def _messages(given: Any, offered: Container[str]) -> tuple[list[tuple[str, Past
                     calls[call.id] = call
                     seen.add(call.id)
             kept = tuple(call for call in calls.values() if call.name in offered and call.id in results)
-            content = content_of(message, where, optional=True)
-            if content or kept:
-                said.append((where, PastMessage(role="assistant", content=content, calls=kept)))
+            text = PastMessage(role="assistant", content=content_of(message, where, optional=True), calls=kept)
+            if said and _goes_on(said[-1][1], text):
+                said[-1] = (where, replace(text, content=said[-1][1].content + text.content))
+            elif text.content or kept:
+                said.append((where, text))
             # Wherever the client has put a result, a model takes it right behind its call.
             said += [(where, results[call.id]) for call in kept]
     return said, seen
+
+
+def _goes_on(before: PastMessage, text: PastMessage) -> bool:
+    """Whether a text is the next part of one answer, as our own texts of several turns come: with its blank line."""
+    return before.role == "assistant" and not before.calls and text.content.startswith("\n")
 
 
 def _role(message: Any, where: str) -> str | None:
