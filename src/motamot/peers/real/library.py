@@ -1,0 +1,55 @@
+"""A client library as it is installed on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from motamot.peers.base import PeerReader
+from motamot.peers.libraries.seen import Seen, reading
+
+__all__ = ["Library"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """A client library, ready to read.
+
+    name:    for the command line, `real-…`.
+    package: as its registry has it; version: as installed; home: `PyPI` or `npm`.
+    how:     the call that its users make, as this room makes it.
+    stream:  what it takes the data for, in the words of `PeerReader.stream`; not `text`: it parses the JSON of the data
+             itself, and what is not JSON is not for it.
+    tells:   what it says of an event besides its data: `event`, `id` (the last one, as a reconnection needs it) or
+             `own id` (only what stood in the same block).
+    read:    reads in, events out, over a real connection. Never raises; within `SECONDS`.
+    """
+
+    name: str
+    package: str
+    version: str
+    home: str
+    how: str
+    stream: str
+    tells: frozenset[str]
+    read: Callable[[Iterable[bytes]], Seen]
+
+    @property
+    def title(self) -> str:
+        """As a table heads it."""
+        return f"{self.package} {self.version}"
+
+    @property
+    def values(self) -> bool:
+        """Whether it hands over what the JSON of the data says, not the data."""
+        return self.stream != "text"
+
+    def reader(self) -> PeerReader:
+        """This library as a peer."""
+        return PeerReader(
+            name=self.name,
+            title=self.title,
+            origin=f"{self.home} {self.package} {self.version}: {self.how}",
+            read=reading(self.read, values=self.values),
+            stream=self.stream,
+        )
