@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.need import need
@@ -21,24 +22,25 @@ def node() -> Path:
     return _root() / "bin" / "node"
 
 
-def npm_package(name: str, version: str) -> Path:
-    """A folder whose `node_modules` holds this package and what it needs."""
+def npm_package(name: str, version: str, *beside: str) -> Path:
+    """A folder whose `node_modules` holds this package and what it needs; and others, told as `name@version`."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "motamot-tests" / "npm"
-    place = cache / f"{name.replace('/', '+')}@{version}"
+    packages = (f"{name}@{version}", *beside)
+    place = cache / "+".join(packages).replace("/", "+")
     if not (place / "node_modules" / name / "package.json").exists():
-        problem = _install(name, version, place)
-        need(not problem, f"{name} {version} from npm: {problem}")
+        problem = _install(packages, place)
+        need(not problem, f"{' '.join(packages)} from npm: {problem}")
     return place
 
 
-def _install(name: str, version: str, place: Path) -> str:
-    """Install it, all or nothing. Returns: what went wrong, or ""."""
+def _install(packages: Sequence[str], place: Path) -> str:
+    """Install them, all or nothing. Returns: what went wrong, or ""."""
     npm = _root() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as folder:
         try:
             done = subprocess.run(
-                [node(), npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", f"{name}@{version}"],
+                [node(), npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", *packages],
                 cwd=folder,
                 env={**os.environ, "PATH": f"{node().parent}{os.pathsep}{os.environ['PATH']}"},
                 capture_output=True,
