@@ -7,6 +7,7 @@ ga-client's `chatService` and its `chatApi`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from motamot.answer import AnswerEvent, Code, Ended, Outcome, Reasoning, Routed, Started, Text, ToolCalled, TurnEnded
 from motamot.errors import InvalidRequest, LimitExceeded
-from motamot.protocols.ga_text import HELD_CHARACTERS, PROTOCOL
+from motamot.protocols.ga_text import HELD_CHARACTERS, PROTOCOL, WHOLE_PIECES
 from tests.protocols.strategies import HAZARDS, joined, read, text_of, texts, written
 
 STARTED = Started(exchange="Xq3", conversation="c1")
@@ -299,3 +300,24 @@ def test_a_whole_answer_that_failed_is_an_error() -> None:
 )
 def test_a_refusal_is_the_hosts_error(error: Any) -> None:
     assert PROTOCOL.refusal(error) == b'{"error":"No."}'
+
+
+class TestWholePieces:
+    """Where no ga-client reads: pieces as GaChatbot.Api writes them."""
+
+    def test_a_piece_is_one_event_however_many_lines_it_has(self) -> None:
+        wire = written(WHOLE_PIECES, [STARTED, Text("First\n\n{second"), Text("\n"), COMPLETE])
+        assert wire == ROUTING + b"data: First\ndata: \ndata: {second\n\n" + b"data: \ndata: \n\n" + DONE
+
+    @pytest.mark.parametrize("text", ["[DONE]", '{"error":"x"}', "a[DONE]b"])
+    def test_no_text_is_taken_for_the_end_or_an_error(self, text: str) -> None:
+        events = read(WHOLE_PIECES.reader(), [written(WHOLE_PIECES, [STARTED, Text(text), COMPLETE])])
+        assert (text_of(events), events[-1]) == (text, COMPLETE)
+
+    @given(texts())
+    def test_the_page_has_the_text_with_its_line_ends_as_lf(self, events: list[AnswerEvent]) -> None:
+        wire = written(WHOLE_PIECES, [STARTED, *events, COMPLETE])
+        expected = re.sub("\r\n|\r", "\n", text_of(events))
+        if not expected.startswith("\ufeff"):
+            assert page(wire) == expected
+        assert text_of(read(WHOLE_PIECES.reader(), [wire])) == expected

@@ -11,6 +11,7 @@ Text stands in the data as it is, a `data:` line per line of text, so that CR ca
 like the protocol's own words. What can be helped is: `[DONE]` inside the text is cut in two; a piece ends with its line
 (ga-client takes a piece's first line only); and it never begins with `{` where a character before it can be kept back
 for it (ga-client parses such a piece as JSON and drops it, or throws). The rest is named in `cannot_carry`.
+`WHOLE_PIECES` helps ga-client in neither way: it writes each piece as one event, as GaChatbot.Api does.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ __all__ = [
     "HISTORY_TURNS",
     "MESSAGE_CHARACTERS",
     "PROTOCOL",
+    "WHOLE_PIECES",
     "GaText",
     "GaTextReader",
     "GaTextWriter",
@@ -80,11 +82,14 @@ class GaTextWriter(Writer):
 
     Only what must wait waits: the last character that can stand before a `{`, with the white space and braces after
     it, at most `HELD_CHARACTERS`; until the next delta, the end of the turn, a tool's call, or the end of the answer.
+
+    whole_pieces: nothing is kept back, and a piece is one event however many lines it has.
     """
 
-    __slots__ = ("_after_cr", "_held", "_routed")
+    __slots__ = ("_after_cr", "_held", "_routed", "_whole_pieces")
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole_pieces: bool = False) -> None:
+        self._whole_pieces = whole_pieces
         self._routed = False
         self._after_cr = False
         self._held = ""
@@ -117,6 +122,8 @@ class GaTextWriter(Writer):
         self._after_cr = text.endswith("\r")
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if self._whole_pieces:
+            return _pieces(text, by_line=False)
         text = self._held + text
         safe = len(text if text[-1:] not in _UNSAFE_START else text.rstrip(_UNSAFE_START)) - 1
         if safe < 0 and "{" not in text:
@@ -154,7 +161,13 @@ class GaTextReader(Reader):
 
 
 class GaText(Protocol):
-    """The protocol of Guitar Alchemist's plain endpoints, `POST /api/chatbot/chat` and `…/chat/stream`."""
+    """The protocol of Guitar Alchemist's plain endpoints, `POST /api/chatbot/chat` and `…/chat/stream`.
+
+    whole_pieces: as of `GaTextWriter`.
+    """
+
+    def __init__(self, *, whole_pieces: bool = False) -> None:
+        self._whole_pieces = whole_pieces
 
     name = "ga-text"
     request = (
@@ -203,7 +216,7 @@ class GaText(Protocol):
         return Asked(message=message, history=_history(asked.get("conversationHistory"), limits))
 
     def writer(self, asked: Asked | None = None, *, exchange: str | None = None, now: int = 0) -> GaTextWriter:
-        return GaTextWriter()
+        return GaTextWriter(whole_pieces=self._whole_pieces)
 
     def reader(self, *, max_event_bytes: int = READER_EVENT_BYTES) -> GaTextReader:
         return GaTextReader(max_event_bytes=max_event_bytes)
@@ -233,6 +246,8 @@ class GaText(Protocol):
 
 
 PROTOCOL = GaText()
+WHOLE_PIECES = GaText(whole_pieces=True)
+"""For pages that read as Guitar Alchemist's: an event per piece, to the byte as GaChatbot.Api writes it (CR aside)."""
 
 
 def _route(routed: Routed) -> dict[str, Any]:
@@ -269,13 +284,14 @@ def _object(data: str) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def _pieces(text: str) -> bytes:
+def _pieces(text: str, *, by_line: bool = True) -> bytes:
     """`text` as text events, none of which any reader takes for the end or for an error; b"" for no text."""
     if not text:
         return b""
     if "[DONE]" not in text and "\n" not in text and not text.startswith(_ERROR_START):
         return b"data: " + _utf8(text) + b"\n\n"
-    pieces = [piece for line in _LINE_START.split(text) for piece in _INSIDE_DONE.split(line)]
+    lines = _LINE_START.split(text) if by_line else [text]
+    pieces = [piece for line in lines for piece in _INSIDE_DONE.split(line)]
     if pieces[0].startswith(_ERROR_START):
         pieces[:1] = ["{", pieces[0][1:]]
     return b"".join(b"data: " + _utf8(piece.replace("\n", "\ndata: ")) + b"\n\n" for piece in pieces)

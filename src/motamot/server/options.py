@@ -19,6 +19,8 @@ class Options:
     requests_per_hour, tokens_per_hour: of one visitor; an address may have `address_factor` times as much, as a
                   family or an office shares one.
     money_per_day: of one assistant, in its prices' currency, from midnight UTC; None: no bound.
+    ga_whole_pieces: under /api/chatbot each piece is one event, as Guitar Alchemist's host writes it and its page reads
+                  it. Without, lines and cuts are put where ga-client loses the least.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -29,3 +31,4 @@ class Options:
     tokens_per_hour: int = 200_000
     address_factor: int = 5
     money_per_day: float | None = None
+    ga_whole_pieces: bool = False

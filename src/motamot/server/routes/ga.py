@@ -12,7 +12,7 @@ from starlette.routing import Route
 from motamot.answer import Outcome
 from motamot.exchange.exchange import Exchange
 from motamot.protocols.base import Asked
-from motamot.protocols.ga_text import PROTOCOL
+from motamot.protocols.ga_text import PROTOCOL, WHOLE_PIECES
 from motamot.server import guards
 from motamot.server.asking import ask
 from motamot.server.site import answered
@@ -36,7 +36,8 @@ def routes(site: Site) -> list[Route]:
 async def chat_stream(site: Site, request: Request) -> Response:
     """POST /api/chatbot/chat/stream: 200 at once, and routing, text and `[DONE]`, or an error event."""
     exchange, visitor, asked = await _begun(site, request)
-    return Streamed(site, request, exchange.follow(), PROTOCOL.writer(asked), PROTOCOL, visitor)
+    protocol = WHOLE_PIECES if site.options.ga_whole_pieces else PROTOCOL
+    return Streamed(site, request, exchange.follow(), protocol.writer(asked), protocol, visitor)
 
 
 async def chat(site: Site, request: Request) -> Response:
