@@ -22,9 +22,11 @@ _COMMANDS = {
     "init": ("motamot.cli.init", "init", "Write a settings file, explained."),
     "ask": ("motamot.cli.ask", "ask", "Ask, and read the answer as it comes."),
     "ledger": ("motamot.cli.ledger", "ledger", "List what was asked, and what it cost."),
+    "meter": ("motamot.cli.meter", "meter", "Stand before a model and count its completions."),
     "record": ("motamot.cli.record", "record", "Keep a stream as it comes over the wire, with its times."),
     "show": ("motamot.cli.show", "show", "Show a recording's wire beside what a reader makes of it."),
     "replay": ("motamot.cli.replay", "replay", "Serve a recording again, with its timing or faster."),
+    "matrix": ("motamot.cli.matrix", "matrix", "Put each writer of streams before each reader."),
     "scripted-model": ("motamot.cli.scripted_model", "scripted_model", "Play a model from a script, for tests."),
 }
 """Command: its module, its function, and a few words for the list of commands."""
