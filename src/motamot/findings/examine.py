@@ -8,6 +8,7 @@ from typing import Any
 
 from motamot.answer import Source, Usage
 from motamot.findings.faults import RULES
+from motamot.findings.faults.dataless import FOREIGN
 from motamot.findings.finder import Rule, Scene, overridden
 from motamot.findings.finding import Finding, Level, Promise
 from motamot.findings.readings import Hear, Reading, reading_for
@@ -116,7 +117,8 @@ class _Pass:
         hear = Hear(text=self._text, delta=scene.add_delta, value=self._value, note=self._note, ended=self._ended)
         self._reading: Reading = reading_for(scene, hear)
         self._events_wanted = self._reading.wants_events or bool(self._on_event)
-        self._wire = Wire(plain=self._plain, part=self._part, block=self._block)
+        before = (b"event: ",) if scene.protocol in FOREIGN else (b"event: ", b"id: ")
+        self._wire = Wire(plain=self._plain, part=self._part, block=self._block, before=before)
         self._notes: list[str] = list(tape.notes)
 
     def run(self) -> Examination:
@@ -178,7 +180,11 @@ class _Pass:
                 tell(raw)
         self._reading.take(raw)
         if self._events_wanted:
-            self._event(Event(data=raw[6:-2].decode("utf-8", "replace"), id=self._wire.last_event_id))
+            name = ""
+            if raw[:1] != b"d":
+                head, _, raw = raw.partition(b"\n")
+                name = head[7:].decode("utf-8", "replace") if head[:1] == b"e" else ""
+            self._event(Event(event=name or "message", data=raw[6:-2].decode("utf-8", "replace")))
 
     def _part(self, offset: int, part: bytes) -> None:
         scene = self.scene

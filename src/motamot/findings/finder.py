@@ -192,7 +192,7 @@ class Finder:
         """A block of an event stream that is more than one `data: ` line."""
 
     def on_event(self, event: Event) -> None:
-        """An event; not called for upstream dialects, whose assembly reads them."""
+        """An event, without its id; not called for upstream dialects, whose assembly reads them."""
 
     def on_value(self, value: Any) -> None:
         """The JSON value of an event (protocols of the visitor's side) or of a line."""

@@ -5,6 +5,9 @@ A new fault is a file here and a line below; `docs/findings.md` and the tests ta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from motamot.findings.faults import (
     ag_ui,
     block_ends,
@@ -23,8 +26,9 @@ from motamot.findings.faults import (
     whole,
 )
 from motamot.findings.finder import Rule
+from motamot.findings.finding import Fault
 
-__all__ = ["RULES"]
+__all__ = ["FAULTS", "RULES"]
 
 RULES: tuple[Rule, ...] = (
     block_ends.MISSING_BLANK_LINE,
@@ -63,3 +67,6 @@ RULES: tuple[Rule, ...] = (
     *tools.TOOL_RULES,
     *completions.COMPLETION_RULES,
 )
+
+FAULTS: Mapping[str, Fault] = MappingProxyType({rule.fault.id: rule.fault for rule in RULES})
+"""Every fault by its name."""

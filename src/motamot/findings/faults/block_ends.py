@@ -24,9 +24,10 @@ class _MissingBlankLine(Finder):
     """
 
     def on_block(self, block: Block) -> None:
-        lines = block.lines
         for field in (b"event:", b"id:"):
-            if sum(line.startswith(field) for line in lines) > 1:
+            if block.raw.count(field) < 2:
+                continue
+            if sum(line.startswith(field) for line in block.lines) > 1:
                 name = field.decode()[:-1]
                 self.saw(f"One block has two `{name}` lines: a blank line is missing between two events.")
                 return

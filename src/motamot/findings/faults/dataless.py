@@ -8,10 +8,11 @@ from motamot.findings.finding import Fault, Level, Promise
 from motamot.findings.wire import Block
 from motamot.sse import Ignored
 
-__all__ = ["BLOCK_WITHOUT_DATA", "EVENT_WITHOUT_DATA", "ID_ON_FOREIGN_ROUTE"]
+__all__ = ["BLOCK_WITHOUT_DATA", "EVENT_WITHOUT_DATA", "FOREIGN", "ID_ONFOREIGN_ROUTE"]
 
 _PINGS = {"ping", "keep-alive", "keepalive", "heartbeat", "hb", "noop"}
-_FOREIGN = frozenset({"openai", "openai-responses", "anthropic"})
+FOREIGN = frozenset({"openai", "openai-responses", "anthropic"})
+"""Protocols whose own clients take what the standard passes over for an event."""
 
 
 def _names(block: Block) -> list[str]:
@@ -51,7 +52,7 @@ EVENT_WITHOUT_DATA = Rule(
 class _BlockWithoutData(Finder):
     """`retry:`, `id:` or a ping's name alone; only where readers of upstream dialects come, the standard's pass it."""
 
-    protocols = _FOREIGN
+    protocols = FOREIGN
 
     def on_block(self, block: Block) -> None:
         if _has_no_data(block) and all(not name or name.lower() in _PINGS for name in _names(block)):
@@ -74,7 +75,7 @@ BLOCK_WITHOUT_DATA = Rule(
 
 
 class _IdOnForeignRoute(Finder):
-    protocols = _FOREIGN
+    protocols = FOREIGN
 
     def on_block(self, block: Block) -> None:
         for line in block.lines:
@@ -83,7 +84,7 @@ class _IdOnForeignRoute(Finder):
                 return
 
 
-ID_ON_FOREIGN_ROUTE = Rule(
+ID_ONFOREIGN_ROUTE = Rule(
     Fault(
         id="id-on-foreign-route",
         promise=Promise.EXACT,

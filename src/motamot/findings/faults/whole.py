@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from motamot.findings.diff import compare
+from motamot.findings.difference import Difference, Place, difference
 from motamot.findings.faults.clauses import SSE_INTERPRET
 from motamot.findings.finder import Finder, Rule
 from motamot.findings.finding import Evidence, Fault, Level, Promise
@@ -15,15 +15,28 @@ class _WholeDiffers(Finder):
         scene = self.scene
         if scene.whole is None or scene.truncated or scene.over is not None:
             return
-        found = compare(scene.whole, scene.text)
-        if found is None:
+        whole, text = _lf(scene.whole), _lf(scene.text)
+        if whole == text:
             return
-        how = "" if found.exact else " (words counted, not put in order)"
+        found = difference(whole, text)
+        place = _first(found)
+        where = f"; first at character {place.at:,}: {place.original!r} became {place.got!r}" if place else ""
         self.saw(
-            f"The stream gives {len(scene.text):,} characters, the whole answer has {len(scene.whole):,}: "
-            f"{found.sentence}{how}; first after character {found.at:,}: {found.before!r} became {found.after!r}.",
-            Evidence(quote=found.after),
+            f"The stream gives {len(text):,} characters, the whole answer has {len(whole):,}: {found.told}{where}.",
+            Evidence(quote=place.got if place else ""),
         )
+
+
+def _first(found: Difference) -> Place | None:
+    """Where the two differ first."""
+    parts = (found.glued, found.lost, found.doubled, found.reordered, found.added, found.spacing)
+    places = [place for part in parts for place in part.places[:1]]
+    return min(places, default=None)
+
+
+def _lf(text: str) -> str:
+    """With LF for each line end: an event stream of raw text cannot carry another, and no reader sees one."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 WHOLE_DIFFERS = Rule(
