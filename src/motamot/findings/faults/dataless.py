@@ -8,7 +8,7 @@ from motamot.findings.finding import Fault, Level, Promise
 from motamot.findings.wire import Block
 from motamot.sse import Ignored
 
-__all__ = ["BLOCK_WITHOUT_DATA", "EVENT_WITHOUT_DATA", "FOREIGN", "ID_ONFOREIGN_ROUTE"]
+__all__ = ["BLOCK_WITHOUT_DATA", "EVENT_WITHOUT_DATA", "FOREIGN", "ID_ON_FOREIGN_ROUTE"]
 
 _PINGS = {"ping", "keep-alive", "keepalive", "heartbeat", "hb", "noop"}
 FOREIGN = frozenset({"openai", "openai-responses", "anthropic"})
@@ -84,7 +84,7 @@ class _IdOnForeignRoute(Finder):
                 return
 
 
-ID_ONFOREIGN_ROUTE = Rule(
+ID_ON_FOREIGN_ROUTE = Rule(
     Fault(
         id="id-on-foreign-route",
         promise=Promise.EXACT,
