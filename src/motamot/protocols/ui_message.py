@@ -311,12 +311,11 @@ class UIMessageReader(Reader):
 
     def _finish_chunk(self, chunk: dict[str, Any]) -> Iterable[AnswerEvent]:
         outcome = _FINISHED.get(_text(chunk, "finishReason"), Outcome.COMPLETE)
-        if self._told is not None:
-            end = self._told
-        elif outcome is Outcome.FAILED:
-            end = failure(Code.UPSTREAM_ERROR)
+        told = self._told
+        if outcome is Outcome.FAILED:
+            end = told if told is not None and has_failed(told) else failure(Code.UPSTREAM_ERROR)
         else:
-            end = Ended(outcome=outcome)
+            end = told or Ended(outcome=outcome)
         return (*(event for call in list(self._inputs) for event in self._pieced(call)), end)
 
     def _spend(self, *texts: str) -> bool:
