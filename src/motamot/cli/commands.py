@@ -27,6 +27,7 @@ _COMMANDS = {
     "show": ("motamot.cli.show", "show", "Show a recording's wire beside what a reader makes of it."),
     "replay": ("motamot.cli.replay", "replay", "Serve a recording again, with its timing or faster."),
     "matrix": ("motamot.cli.matrix", "matrix", "Put each writer of streams before each reader."),
+    "check": ("motamot.cli.check", "check", "Find what an answer loses on its way."),
     "scripted-model": ("motamot.cli.scripted_model", "scripted_model", "Play a model from a script, for tests."),
 }
 """Command: its module, its function, and a few words for the list of commands."""

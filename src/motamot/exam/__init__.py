@@ -1,0 +1,1 @@
+"""Examining a chatbot from outside: how a URL is asked, and a visitor in a real browser."""

@@ -1,0 +1,418 @@
+"""A visitor of a page in a real browser: asks, hears the wire, and reads what the page shows of it.
+
+The wire is heard at the browser's network layer (`exam/wire.py`), what is shown by a script in the page (`page.js`),
+both with times. What to make of the two is for `exam/compare.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from motamot.errors import InvalidRequest, MotamotError
+from motamot.exam.browser import opened
+from motamot.exam.wire import Stream, Wire
+from motamot.tape import Tape
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, CDPSession, Frame, Locator, Page
+
+__all__ = ["Heard", "Look", "Plan", "visit"]
+
+CANDIDATES = 40  # elements of a page that may hold the answer
+POST_BYTES = 1_000_000  # of a request's body: two requests are told apart by it
+FIND_SECONDS = 10  # until the place to type in is there, or a question has made the page ask
+PLAIN_SECONDS = 3  # a POST whose answer is no stream is taken for the chat's if no stream has begun by then
+QUIET_SECONDS = 20  # a stream that stays open and says nothing for so long has said all it had to say
+SETTLE_SECONDS = (0.7, 4.0)  # after an answer's end: as long as the page must not change, and no longer than this
+RECONNECT_SECONDS = 4.5  # an EventSource that the server ends comes back after 3 s in Chromium
+STEP_SECONDS = 0.1
+
+_INPUTS = "textarea, input[type=text], input[type=search], input:not([type]), [contenteditable=true], [role=textbox]"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """An element of the page that may hold an answer. where: it, as a selector would name it; text: as laid out.
+
+    samples: seconds since the epoch, and the characters it held then.
+    """
+
+    where: str
+    text: str
+    samples: tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """One answer: what came over the wire, and what the page showed when it had ended.
+
+    began:    seconds since the epoch at which it was asked for.
+    asked:    how many times the page asked the same thing, where one question was put.
+    streamed: its content type is one of streams.
+    looks:    the elements that changed since, those that grew most first; the one that was named where one was.
+    totals:   samples of all of the page's text together.
+    named:    the place of the answer was named, and not looked for.
+    """
+
+    tape: Tape
+    began: float
+    asked: int = 1
+    streamed: bool = True
+    looks: tuple[Look, ...] = ()
+    totals: tuple[tuple[float, int], ...] = ()
+    named: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What the visitor does.
+
+    sends:   typed and sent, one after the other, each when the answer before has ended. (): somebody chats by hand,
+             or the page asks by itself.
+    into:    selector of the place to type in; None for the only one there is.
+    button:  selector of what sends; None for the Enter key.
+    answer:  selector of answers, the last of which is read; None to look for what grows as the wire does.
+    window:  a window that somebody can chat in; it ends when it is closed, or when `stop` is set.
+    seconds: that one answer may take.
+    """
+
+    sends: tuple[str, ...] = ()
+    into: str | None = None
+    button: str | None = None
+    answer: str | None = None
+    window: bool = False
+    seconds: float = 120
+
+
+async def visit(url: str, plan: Plan, *, stop: asyncio.Event, tell: Callable[[str], None]) -> list[Heard]:
+    """Visit a page, and hear its answers.
+
+    stop: set to end it; what was heard by then is returned. tell: is given what is going on, a sentence at a time.
+    Raises: BrowserMissing; MotamotError where the page cannot be opened or asked; InvalidRequest for a selector that
+            is none, or finds nothing.
+    """
+    async with opened(window=plan.window) as browser:
+        from playwright.async_api import Error
+
+        context = await browser.new_context(no_viewport=plan.window or None)
+        async with _visitor(context, plan, stop, tell) as visitor:
+            try:
+                await visitor.open(url)
+                if plan.sends:
+                    for text in plan.sends:
+                        if not stop.is_set():
+                            await visitor.ask(text)
+                elif plan.window:
+                    await visitor.watch()
+                else:
+                    await visitor.hear_one()
+            except Error as error:
+                if not visitor.gone:
+                    raise MotamotError("the page could not be visited", detail=_first(error.message)) from error
+            return await visitor.heard_all()
+
+
+@contextlib.asynccontextmanager
+async def _visitor(
+    context: BrowserContext, plan: Plan, stop: asyncio.Event, tell: Callable[[str], None]
+) -> AsyncIterator[_Visitor]:
+    await context.add_init_script((resources.files("motamot.exam") / "page.js").read_text("utf-8"))
+    page = await context.new_page()
+    visitor = _Visitor(context, page, plan, stop, tell)
+    page.on("close", lambda _: visitor.left())
+    context.on("page", lambda other: visitor.do(visitor.attach(other)))
+    page.on("framenavigated", lambda frame: visitor.do(visitor.attach_frame(frame)))
+    await visitor.attach(page)
+    try:
+        yield visitor
+    finally:
+        await visitor.close()
+
+
+@dataclass(slots=True)
+class _Visitor:
+    context: BrowserContext
+    page: Page
+    plan: Plan
+    stop: asyncio.Event
+    tell: Callable[[str], None]
+    gone: bool = False
+    heard: list[Heard] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
+    _done: int = 0  # streams that were made something of
+    _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    _frames: set[Frame] = field(default_factory=set)
+
+    # --- the network
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> None:
+        """What an event of the browser leads to; the browser may be gone by then."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # of a page or frame that is gone: nothing more is heard of it
+
+    async def close(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def left(self) -> None:
+        self.gone = True
+        self.stop.set()
+
+    async def attach(self, page: Page) -> None:
+        """Hear the network of a page."""
+        await self._listen(await self.context.new_cdp_session(page))
+
+    async def attach_frame(self, frame: Frame) -> None:
+        """Hear a frame that has a process of its own, as a widget of another site has."""
+        if frame.parent_frame is None or frame in self._frames:
+            return
+        session = await self.context.new_cdp_session(frame)  # refused where it shares its page's
+        self._frames.add(frame)
+        await self._listen(session)
+
+    async def _listen(self, session: CDPSession) -> None:
+        async def send(method: str, given: dict[str, Any]) -> Mapping[str, Any]:
+            told: Mapping[str, Any] = await session.send(method, given)
+            return told
+
+        wire = Wire(send, self.streams)
+        session.on("Network.requestWillBeSent", wire.request_will_be_sent)
+        session.on("Network.responseReceived", lambda event: self.do(wire.response_received(event)))
+        session.on("Network.dataReceived", wire.data_received)
+        session.on("Network.loadingFinished", lambda event: self.do(wire.loading_finished(event)))
+        session.on("Network.loadingFailed", wire.loading_failed)
+        await session.send("Network.enable", {"maxPostDataSize": POST_BYTES})
+
+    # --- the page
+
+    async def open(self, url: str) -> None:
+        from playwright.async_api import Error
+
+        try:
+            response = await self.page.goto(url, wait_until="load", timeout=self.plan.seconds * 1000)
+        except Error as error:
+            raise MotamotError(f"the page {url} cannot be opened", detail=_first(error.message)) from error
+        if response is not None and response.status >= 400:
+            login = ": it wants a login; chat in a window, where you can log in (without --send and --headless)"
+            wants = login if response.status in (401, 403) else ""
+            raise MotamotError(f"the page {url} answered {response.status} {response.status_text}".rstrip() + wants)
+
+    async def ask(self, text: str) -> None:
+        """Type, send, and hear the answer to its end."""
+        box = await self._box()
+        since, asked_at = len(self.streams), time.time()
+        await box.fill(text)
+        if self.plan.button is None:
+            await box.press("Enter")
+        else:
+            await (await self._located(self.plan.button, "button")).click(timeout=FIND_SECONDS * 1000)
+        self.tell(f"asked: {text}")
+        if not await self._answered(since, asked_at) and not self.stop.is_set():
+            hint = "; if Enter does not send there, name the button: --button SELECTOR" if not self.plan.button else ""
+            raise MotamotError(f"the page asked nothing within {FIND_SECONDS} s of the question{hint}")
+        await self._note(since, asked_at, one_question=True)
+
+    async def hear_one(self) -> None:
+        """Hear what a page asks by itself."""
+        if not await self._answered(0, time.time()) and not self.stop.is_set():
+            raise MotamotError(
+                f"the page asked nothing by itself within {FIND_SECONDS} s: say what to send (--send TEXT --into "
+                "SELECTOR), or chat by hand in a window"
+            )
+        await self._note(0, 0.0, one_question=True)
+
+    async def watch(self) -> None:
+        """Hear all answers until the window is closed or `stop` is set."""
+        while not self.stop.is_set():
+            await asyncio.sleep(STEP_SECONDS)
+            news = self.streams[self._done :]
+            if any(self._is_answer(stream) for stream in news) and self._all_said(news) and await self._settled():
+                before = len(self.heard)
+                await self._note(self._done, news[0].began, one_question=False)
+                self.tell(f"heard {len(self.heard)} {'answer' if len(self.heard) == 1 else 'answers'}")
+                assert len(self.heard) > before
+
+    async def heard_all(self) -> list[Heard]:
+        """All answers, with those that had not ended when the visit did."""
+        if len(self.streams) > self._done:
+            await self._note(self._done, self.streams[self._done].began, one_question=False)
+        return self.heard
+
+    async def _box(self) -> Locator:
+        if self.plan.into is not None:
+            return await self._located(self.plan.into, "into")
+        there = self.page.locator(_INPUTS).filter(visible=True)
+        with contextlib.suppress(Exception):
+            await there.first.wait_for(timeout=FIND_SECONDS * 1000)
+        if (count := await there.count()) != 1:
+            found = "no place" if count == 0 else f"{count} places"
+            raise InvalidRequest(f"the page has {found} to type in: name it with --into SELECTOR", field="into")
+        return there
+
+    async def _located(self, selector: str, option: str) -> Locator:
+        from playwright.async_api import Error
+
+        there = self.page.locator(selector).filter(visible=True).first
+        try:
+            await there.wait_for(timeout=FIND_SECONDS * 1000)
+        except Error as error:
+            wrong = "finds nothing that can be seen on the page" if "Timeout" in error.message else "is no selector"
+            raise InvalidRequest(f"--{option} {selector!r} {wrong}", field=option) from None
+        return there
+
+    # --- the end of an answer
+
+    @staticmethod
+    def _is_answer(stream: Stream) -> bool:
+        return stream.streams or (stream.request.method == "POST" and stream.status is not None)
+
+    def _said(self, stream: Stream) -> bool:
+        """It has ended, or stays open and has said nothing for long."""
+        if not stream.open:
+            lasts = RECONNECT_SECONDS if stream.kind == "EventSource" and stream.end != "left" else 0.0
+            return time.time() - self._wall(stream, stream.ended_at or 0.0) >= lasts
+        return bool(stream.tape().pieces) and time.time() - self._wall(stream, stream.last_at) > QUIET_SECONDS
+
+    @staticmethod
+    def _wall(stream: Stream, at: float) -> float:
+        return stream.began + at - stream.sent_at
+
+    def _all_said(self, streams: Sequence[Stream]) -> bool:
+        return all(self._said(stream) for stream in streams if self._is_answer(stream) or stream.status is None)
+
+    async def _answered(self, since: int, asked_at: float) -> bool:
+        """Wait for the end of what was asked. Returns: whether anything was asked at all."""
+        deadline = asked_at + self.plan.seconds
+        while not self.stop.is_set():
+            news = [
+                stream for place, stream in enumerate(self.streams) if place >= since or self._goes_on(stream, asked_at)
+            ]
+            answers = [stream for stream in news if self._is_answer(stream)]
+            # What is no stream may be something else that the page tells its server while somebody types.
+            sure = any(stream.streams for stream in answers) or time.time() - asked_at > PLAIN_SECONDS
+            if (answers and sure and self._all_said(news) and await self._settled()) or time.time() > deadline:
+                return bool(answers)
+            if not news and time.time() - asked_at > FIND_SECONDS:
+                return False
+            await asyncio.sleep(STEP_SECONDS)
+        return bool(self.streams[since:])
+
+    def _goes_on(self, stream: Stream, asked_at: float) -> bool:
+        return stream.streams and stream.open and self._wall(stream, stream.last_at) > asked_at
+
+    async def _settled(self) -> bool:
+        least, most = SETTLE_SECONDS
+        ended = max((self._wall(stream, stream.ended_at or stream.last_at) for stream in self.streams), default=0.0)
+        if time.time() - ended < least:
+            return False
+        quiet = [told for told in await self._evaluate("quiet()") if isinstance(told, int | float)]
+        return time.time() - ended > most or min(quiet, default=0.0) >= least * 1000
+
+    # --- what is shown
+
+    async def _note(self, since: int, asked_at: float, *, one_question: bool) -> None:
+        """Make something of the streams from number `since` on."""
+        news = self.streams[since:] or [stream for stream in self.streams if self._goes_on(stream, asked_at)]
+        self._done = len(self.streams)
+        answers = [stream for stream in news if stream.streams] or [one for one in news if self._is_answer(one)]
+        looks, totals = await self._looks(min([asked_at, *(stream.began for stream in answers)]))
+        for group in _same(answers, one_question=one_question):
+            told = max(group, key=lambda stream: (stream.status == 200, len(stream.tape().body)))
+            self.heard.append(
+                Heard(
+                    tape=told.tape(),
+                    began=told.began,
+                    asked=len(group),
+                    streamed=told.streams,
+                    looks=looks,
+                    totals=totals,
+                    named=self.plan.answer is not None,
+                )
+            )
+
+    async def _looks(self, since: float) -> tuple[tuple[Look, ...], tuple[tuple[float, int], ...]]:
+        if self.gone:
+            return (), ()
+        selector = self.plan.answer
+        told = await self._evaluate(
+            "last(given)" if selector is not None else f"grown(since, {CANDIDATES})",
+            {"given": selector, "since": since * 1000},
+        )
+        looks = [
+            Look(str(one["where"]), str(one["text"]), _samples(one["samples"]))
+            for frame in told
+            if isinstance(frame, dict)
+            for one in frame["elements"]
+        ]
+        totals = [_samples(frame["totals"]) for frame in told if isinstance(frame, dict)]
+        # Of several frames, the one whose text grew most: the others hold no chat.
+        return tuple(looks), max(totals, key=lambda samples: samples[-1][1] if samples else 0, default=())
+
+    async def _evaluate(self, call: str, given: Mapping[str, Any] | None = None) -> list[Any]:
+        """Ask the script in every frame of every page; frames that are gone, or of no document, tell nothing."""
+        from playwright.async_api import Error
+
+        told = []
+        for frame in [frame for page in self.context.pages for frame in page.frames]:
+            script = f"({{given, since}}) => globalThis.__motamotShown?.{call}"
+            try:
+                async with asyncio.timeout(FIND_SECONDS):
+                    told.append(await frame.evaluate(script, dict(given or {"given": None, "since": 0})))
+            except TimeoutError:
+                continue
+            except Error as error:
+                if "is not a valid selector" in error.message:
+                    raise InvalidRequest(f"--answer {self.plan.answer!r} is no selector", field="answer") from None
+        return told
+
+
+def _same(streams: Sequence[Stream], *, one_question: bool) -> list[list[Stream]]:
+    """Requests for the same thing, put together: asked again though nobody had asked for it.
+
+    Where one question was put, all that are equal; else those that overlap, or are a connection that came back.
+    """
+    groups: list[list[Stream]] = []
+    for stream in streams:
+        for group in groups:
+            if _equal(group[-1], stream) and (one_question or _follows(group[-1], stream)):
+                group.append(stream)
+                break
+        else:
+            groups.append([stream])
+    return groups
+
+
+def _equal(one: Stream, other: Stream) -> bool:
+    return (one.request.method, one.request.url, one.request.body) == (
+        other.request.method,
+        other.request.url,
+        other.request.body,
+    )
+
+
+def _follows(one: Stream, other: Stream) -> bool:
+    if one.ended_at is None or other.sent_at < one.ended_at:
+        return True
+    return other.kind == "EventSource" and other.sent_at - one.ended_at < RECONNECT_SECONDS
+
+
+def _samples(told: Any) -> tuple[tuple[float, int], ...]:
+    return tuple((float(at) / 1000, int(length)) for at, length in told)
+
+
+def _first(message: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return lines[0] if lines else ""

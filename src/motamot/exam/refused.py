@@ -1,0 +1,126 @@
+"""Why a response cannot be checked: what it is instead of a stream, and what to do about it. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from typing import Any
+from urllib.parse import urlsplit
+
+from motamot.findings import Examination
+from motamot.tape import Tape
+
+__all__ = ["refused"]
+
+_HEAD_BYTES = 64_000
+_MESSAGE = 200  # characters of what a server says
+_LOGIN = re.compile(r"\b(log[ _-]?in|sign[ _-]?in|sso|oauth|auth)\b", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]{0,200}>\s*([^<]{1,300})", re.IGNORECASE)
+_PASSWORD = re.compile(r"""type\s{0,5}=\s{0,5}["']?password""", re.IGNORECASE)
+_HEADERS = "-H 'Authorization: Bearer …', or -H 'Cookie: …' as the browser's developer tools show it on this request"
+
+
+def refused(tape: Tape, examined: Examination) -> str | None:
+    """Why there is no stream to check in this response, in a sentence or two; None where there is one."""
+    if tape.status is not None and (tape.status >= 300 or tape.status == 204):
+        return _status(tape, tape.status)
+    if examined.protocol == "html":
+        return _html(_head(tape))
+    if examined.protocol == "json":
+        return _json(_head(tape))
+    if examined.protocol == "empty":
+        broke = tape.end == "reset" or any("body" in note for note in tape.notes)
+        return "the body is empty" + (": " + tape.notes[0] if broke and tape.notes else "")
+    if examined.protocol == "text" and examined.recognised.sure == "guess":
+        first = next((line for line in _head(tape).splitlines() if line.strip()), "")
+        return (
+            f"no event stream: plain text, beginning {_short(first)!r}; if the answer does come so, say --protocol text"
+        )
+    return None
+
+
+def _status(tape: Tape, status: int) -> str:
+    said = _said(_head(tape))
+    told = f"the server answered {status}" + (f": {said}" if said else "")
+    if status == 204:
+        return "the server answered 204: it has nothing to send (an EventSource that comes back too late gets that)"
+    if status < 400:
+        where = tape.header("location") or "nowhere"
+        if _LOGIN.search(urlsplit(where).path):
+            return f"it wants a login (it sends to {_short(where)}): give {_HEADERS}"
+        return f"the server answered {status} and sends to {_short(where)}: check that address"
+    if status == 401:
+        return f"it wants a login ({told}): give {_wanted(tape)}"
+    if status == 407:
+        return f"a proxy wants a login ({told})"
+    if status == 403:
+        return f"{told}; if it wants a login, give {_HEADERS}; if it wants to be asked by its own page, -H 'Origin: …'"
+    if status in (404, 405):
+        return f"{told}; is this the address of the stream, and the method? With a body it is asked by POST"
+    if status in (400, 415, 422):
+        return f"{told}; the body that its own page sends stands in the browser's developer tools: give it with -d"
+    return told
+
+
+def _wanted(tape: Tape) -> str:
+    scheme = (tape.header("www-authenticate") or "").split(" ", 1)[0].lower()
+    if scheme == "basic":
+        return "-H 'Authorization: Basic …' (name:password in base64)"
+    if scheme == "bearer":
+        return "-H 'Authorization: Bearer …'"
+    return _HEADERS
+
+
+def _html(head: str) -> str:
+    title = _TITLE.search(head)
+    named = f" ({_short(unescape(title[1]))!r})" if title else ""
+    if _PASSWORD.search(head):
+        return f"it wants a login: a page with a password came instead of a stream{named}; give {_HEADERS}"
+    return (
+        f"no event stream: an HTML page{named}; for a page with a chat use --page, for its stream the address that the "
+        "page asks (developer tools, Network)"
+    )
+
+
+def _json(head: str) -> str:
+    said = _said(head)
+    try:
+        told: Any = json.loads(head)
+    except (ValueError, RecursionError):
+        told = None
+    if isinstance(told, dict) and told.get("error") and said:
+        return f"no event stream: a JSON error: {said}"
+    if isinstance(told, dict) and told.get("object") == "chat.completion":
+        return 'no event stream: a whole chat completion; ask with "stream": true'
+    return "no event stream: one JSON document, so the whole answer at once; give the address of the stream"
+
+
+def _said(head: str) -> str:
+    """What the server says is wrong, if it says so in JSON or in a line of text."""
+    try:
+        told: Any = json.loads(head)
+    except (ValueError, RecursionError):
+        first = head.strip().splitlines()[0] if head.strip() else ""
+        return "" if first.startswith("<") else _short(first)
+    for name in ("error", "detail", "message", "title"):
+        if isinstance(told, dict) and told.get(name):
+            value = told[name]
+            if isinstance(value, dict):
+                value = value.get("message") or value.get("code") or json.dumps(value)
+            return _short(value if isinstance(value, str) else json.dumps(value))
+    return ""
+
+
+def _head(tape: Tape) -> str:
+    head = bytearray()
+    for piece in tape.pieces:
+        head += piece.data[: _HEAD_BYTES - len(head)]
+        if len(head) >= _HEAD_BYTES:
+            break
+    return head.decode("utf-8", "replace")
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _MESSAGE else text[: _MESSAGE - 1] + "…"

@@ -1,0 +1,224 @@
+"""The wire as a browser's network layer tells it: Chrome DevTools Protocol events in, tapes out. No I/O of its own.
+
+The bytes come from the network layer, before any script of the page sees them, and the page's own requests are left as
+they are: no `fetch` is wrapped. `Network.streamResourceContent` gives what came so far, and from then on the bytes with
+each `Network.dataReceived` (Chrome DevTools Protocol, domain Network); measured with Chromium 156 for `fetch`,
+`XMLHttpRequest` and `EventSource`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from motamot.tape import Piece, Request, Tape
+from motamot.tape.hiding import without_secrets
+
+__all__ = ["STREAMS", "STREAM_BYTES", "Stream", "Wire"]
+
+STREAM_BYTES = 64 << 20
+"""Bytes kept of one response; what comes after is left out, and said."""
+STREAMS = 500
+"""Responses kept of one visit."""
+
+_SCRIPTS = ("Fetch", "XHR", "EventSource")
+_STREAMING = ("text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl")
+_ANSWERS = ("text/plain", "application/octet-stream", "application/json", "application/problem+json", "text/html")
+
+Send = Callable[[str, dict[str, Any]], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(slots=True)
+class Stream:
+    """One response that a script of the page asked for.
+
+    began:   seconds since the epoch at which the request was sent, by the browser's clock.
+    streams: its content type is one of streams; else it may still be an answer, whole.
+    """
+
+    request: Request
+    began: float
+    kind: str
+    sent_at: float  # the browser's monotonic clock, as all times of its events
+    streams: bool = False
+    status: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    head_at: float | None = None
+    last_at: float = 0.0
+    ended_at: float | None = None
+    end: str = "unknown"
+    notes: list[str] = field(default_factory=list)
+    _reads: list[tuple[float, int, bytes | None]] = field(default_factory=list)
+    _size: int = 0
+    _early: bytes = b""
+
+    @property
+    def open(self) -> bool:
+        """Its body has not ended."""
+        return self.ended_at is None
+
+    def tape(self) -> Tape:
+        """What came so far, without secrets; times are seconds since the request."""
+        pieces = tuple(Piece(max(0.0, at - self.sent_at), data) for at, _, data in self._reads if data)
+        tape = Tape(
+            pieces=pieces,
+            status=self.status,
+            headers=self.headers,
+            request=self.request,
+            end=self.end,
+            head_at=self._since(self.head_at),
+            ended_at=self._since(self.ended_at),
+            source="live",
+            notes=tuple(self.notes),
+        )
+        return without_secrets(tape)
+
+    def read(self, at: float, length: int, data: bytes | None) -> None:
+        """A read of `length` bytes; data: None where the browser has not told them yet."""
+        self.last_at = at
+        if self._size + length > STREAM_BYTES:
+            note = f"more than {STREAM_BYTES >> 20} MiB came: the rest was not kept"
+            if note not in self.notes:
+                self.notes.append(note)
+            return
+        self._size += length
+        if data is None and len(self._early) >= length:
+            data, self._early = self._early[:length], self._early[length:]
+        self._reads.append((at, length, data))
+
+    def fill(self, data: bytes, *, whole: bool = False) -> bool:
+        """The bytes of the reads that had none (whole: of all), put together. Returns: whether their lengths fit."""
+        places = [place for place, (_, _, known) in enumerate(self._reads) if whole or known is None]
+        if not whole and data and not places:
+            self._early = data  # told before the event that announces them
+            return True
+        if sum(self._reads[place][1] for place in places) != len(data):
+            return False
+        offset = 0
+        for place in places:
+            at, length, _ = self._reads[place]
+            self._reads[place] = (at, length, data[offset : offset + length])
+            offset += length
+        return True
+
+    @property
+    def untold(self) -> bool:
+        """Bytes came that the browser has not told."""
+        return any(known is None for _, _, known in self._reads)
+
+    def _since(self, at: float | None) -> float | None:
+        return None if at is None else max(0.0, at - self.sent_at)
+
+
+class Wire:
+    """All responses of one page, in the order of their requests.
+
+    send: sends a command to the browser and gives its result.
+    """
+
+    def __init__(self, send: Send, streams: list[Stream]) -> None:
+        self._send = send
+        self._by_id: dict[str, Stream] = {}
+        self.streams = streams
+
+    def request_will_be_sent(self, event: Mapping[str, Any]) -> None:
+        """`Network.requestWillBeSent`."""
+        if event.get("type") not in _SCRIPTS or len(self.streams) >= STREAMS:
+            return
+        told = event["request"]
+        asked = Request(
+            method=told["method"],
+            url=told["url"],
+            headers=_headers(told["headers"]),
+            body=told.get("postData", "").encode("utf-8", "replace"),
+        )
+        stream = Stream(asked, float(event["wallTime"]), event["type"], float(event["timestamp"]))
+        stream.last_at = stream.sent_at
+        if event["requestId"] in self._by_id:  # redirected: the request goes on under its number
+            self.streams.remove(self._by_id[event["requestId"]])
+        self._by_id[event["requestId"]] = stream
+        self.streams.append(stream)
+
+    async def response_received(self, event: Mapping[str, Any]) -> None:
+        """`Network.responseReceived`: from here on the bytes of what may be an answer are asked for."""
+        stream = self._by_id.get(event["requestId"])
+        if stream is None:
+            return
+        told = event["response"]
+        stream.status, stream.headers = told["status"], _headers(told["headers"])
+        stream.head_at = float(event["timestamp"])
+        media = str(told.get("mimeType", "")).lower()
+        stream.streams = media in _STREAMING
+        if not stream.streams and not (media in _ANSWERS and stream.request.method == "POST"):
+            del self._by_id[event["requestId"]]
+            self.streams.remove(stream)
+            return
+        try:
+            got = await self._send("Network.streamResourceContent", {"requestId": event["requestId"]})
+        except Exception as error:  # noqa: BLE001  # of a library that is not loaded here; told in the notes
+            await self._whole(event["requestId"], stream, error)
+        else:
+            stream.fill(_bytes(got.get("bufferedData")))
+
+    def data_received(self, event: Mapping[str, Any]) -> None:
+        """`Network.dataReceived`."""
+        stream = self._by_id.get(event["requestId"])
+        if stream is None or not event["dataLength"]:
+            return
+        data = event.get("data")
+        stream.read(float(event["timestamp"]), int(event["dataLength"]), None if data is None else _bytes(data))
+
+    async def loading_finished(self, event: Mapping[str, Any]) -> None:
+        """`Network.loadingFinished`."""
+        stream = self._by_id.get(event["requestId"])
+        if stream is not None:
+            stream.ended_at, stream.end = float(event["timestamp"]), "closed"
+            if stream.untold:
+                await self._whole(event["requestId"], stream, None)
+
+    def loading_failed(self, event: Mapping[str, Any]) -> None:
+        """`Network.loadingFailed`: the page left, or the connection broke."""
+        stream = self._by_id.get(event["requestId"])
+        if stream is None:
+            return
+        stream.ended_at = float(event["timestamp"])
+        stream.end = "left" if event.get("canceled") else "reset"
+        if stream.status is None:
+            stream.notes.append(f"the request failed before any response: {event.get('errorText', '')}")
+
+    async def _whole(self, number: str, stream: Stream, why: Exception | None) -> None:
+        """The body of a response that had ended before its bytes could be asked for as they came."""
+        if not stream.untold:
+            return
+        try:
+            got = await self._send("Network.getResponseBody", {"requestId": number})
+        except Exception as error:  # noqa: BLE001  # as above
+            if not stream.open:
+                stream.notes.append(f"the browser did not keep these bytes ({why or error})")
+            return
+        body = str(got.get("body", ""))
+        if got.get("base64Encoded"):
+            stream.fill(_bytes(body), whole=True)
+            return
+        # A text without a charset is told as windows-1252, whatever it is: the lengths say which was meant.
+        for encoding in ("utf-8", "windows-1252", "latin-1"):
+            try:
+                if stream.fill(body.encode(encoding), whole=True):
+                    return
+            except UnicodeEncodeError:
+                continue
+        stream.notes.append("the browser told these bytes as text that cannot be turned back into them")
+
+
+def _headers(told: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, str(value)) for name, value in told.items())
+
+
+def _bytes(told: Any) -> bytes:
+    try:
+        return base64.b64decode(told or "", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
