@@ -168,6 +168,12 @@ class Running:
             assert self._changed.wait_for(lambda: wanted in self._out, timeout), (self._out, self._err)
             return self._out
 
+    def wait_err(self, wanted: bytes, timeout: float = 30) -> bytes:
+        """What came on stderr, once `wanted` is in it."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: wanted in self._err, timeout), (self._out, self._err)
+            return self._err
+
     def signal(self, number: signal.Signals) -> float:
         """Send a signal. Returns: when, on the monotonic clock."""
         at = time.monotonic()

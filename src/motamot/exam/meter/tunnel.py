@@ -1,0 +1,443 @@
+"""The bytes between a chatbot and its model: passed on as they come, and looked at on the way.
+
+One connection of the chatbot's has one to the model's server, so that what belongs together stays together: reuse,
+order, who left and how. Of a request the Host and the path's beginning are another's; no other byte changes, and of a
+response none does. HTTP/1.1 (RFC 9112).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import httptools
+
+from motamot.errors import InvalidRequest
+from motamot.exam.meter.completion import Completion
+
+__all__ = ["Meter", "Upstream"]
+
+HEAD_BYTES = 64_000
+"""A request's line and headers."""
+CONNECTIONS = 2_000
+"""Open at a time; more are told 503."""
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 300.0
+"""A connection without a request under way is let go."""
+_TOO_LONG = f"the request's head has more than {HEAD_BYTES} bytes"
+_RESET = struct.pack("ii", 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """Where requests go. path: what stands before theirs."""
+
+    host: str
+    port: int
+    tls: bool
+    path: str = ""
+
+    @classmethod
+    def at(cls, url: str) -> Upstream:
+        """From `https://api.example/…`. Raises: InvalidRequest."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
+            raise InvalidRequest(
+                f"{url!r} is no address of a model's server: https://api.openai.com/v1", field="upstream"
+            )
+        tls = parts.scheme == "https"
+        return cls(parts.hostname, port or (443 if tls else 80), tls, parts.path.rstrip("/"))
+
+    @property
+    def host_header(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+
+    def target(self, given: str) -> str:
+        """The request's target there. `/v1` stands in most base URLs, on either side: it is not said twice."""
+        if self.path.endswith("/v1") and (given == "/v1" or given.startswith("/v1/")):
+            given = given[len("/v1") :]
+        return self.path + given
+
+
+class Meter:
+    """Listens, passes on, and tells `begun` and `ended` of each request that may be a completion.
+
+    begun: told once a request's body is whole. ended: told once, when its response is over, however that was.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        *,
+        begun: Callable[[Completion], None] = lambda _: None,
+        ended: Callable[[Completion], None] = lambda _: None,
+        trusted: ssl.SSLContext | None = None,
+    ) -> None:
+        self.upstream = upstream
+        self.begun = begun
+        self.ended = ended
+        self.others = 0  # requests that are no completions: models, files, …
+        self.tls = (trusted or ssl.create_default_context()) if upstream.tls else None
+        self.connections: set[_Front] = set()
+        self.behind: set[_Back] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
+        """Listen. Returns: the port. Raises: OSError."""
+        self._server = await asyncio.get_running_loop().create_server(lambda: _Front(self), host, port)
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def close(self) -> None:
+        """Let go of everything: what is under way is cut."""
+        if self._server is not None:
+            self._server.close()
+            for front in list(self.connections):
+                front.cut()
+            while self.connections or self.behind:  # noqa: ASYNC110 - transports say a moment later that they are closed
+                await asyncio.sleep(0)
+            await self._server.wait_closed()
+            self._server = None
+
+
+def _no_delay(transport: asyncio.Transport) -> None:
+    found = transport.get_extra_info("socket")
+    with contextlib.suppress(OSError, AttributeError):
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+class _Front(asyncio.Protocol):
+    """The chatbot's side of one connection."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._transport: asyncio.Transport
+        self._back: _Back | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._waiting = bytearray()  # for the connection to the model
+        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._head_bytes = 0
+        self._chunked = False
+        self._head_done = False
+        self._completion: Completion | None = None
+        self._early: list[tuple[Completion | None, bool]] = []  # asked before the model's server was reached
+        self._idle: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvloop's is no subclass
+        self._transport = transport
+        _no_delay(transport)
+        self._meter.connections.add(self)
+        self.rest()
+        if len(self._meter.connections) > CONNECTIONS:
+            self._refuse(503, "too many connections are open at the meter")
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._meter.connections.discard(self)
+        if self._idle is not None:
+            self._idle.cancel()
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._back is not None:
+            self._back.left()
+
+    def data_received(self, data: bytes) -> None:
+        if self._parser is None:
+            return  # refused: the rest is not wanted
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        if not self._head_done:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(501, "the meter passes on HTTP requests, no WebSockets")
+        except httptools.HttpParserError:
+            self._refuse(400, "this is no HTTP request")
+        if self._head_bytes > HEAD_BYTES:
+            self._refuse(431, _TOO_LONG)
+
+    # The request, as the parser reads it
+
+    def on_message_begin(self) -> None:
+        self._url, self._headers, self._head_bytes, self._head_done = b"", [], 0, False
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        assert self._parser is not None
+        self._head_done, self._head_bytes = True, 0
+        method = self._parser.get_method()
+        target = self._url.decode("latin-1")
+        if len(self._url) + sum(len(name) + len(value) + 4 for name, value in self._headers) > HEAD_BYTES:
+            self._refuse(431, _TOO_LONG)  # it came in one piece
+            return
+        if not target.startswith("/"):  # a proxy's form: whose server that is, is settled here
+            self._refuse(
+                400, "the meter takes the place of the model's server: name it as the base URL, not as a proxy"
+            )
+            return
+        self._chunked = False
+        lines = [method + b" " + self._meter.upstream.target(target).encode("latin-1") + b" HTTP/1.1"]
+        for name, value in self._headers:
+            kind = name.lower()
+            if kind == b"host":
+                value = self._meter.upstream.host_header.encode()
+            elif kind == b"transfer-encoding":
+                self._chunked = True
+            lines.append(name + b": " + value)
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
+        self._completion = Completion.of(method.decode(), target, headers)
+        if self._completion is None:
+            self._meter.others += 1
+        self._to_model(b"\r\n".join(lines) + b"\r\n\r\n")
+        self._expect(self._completion, head=method == b"HEAD")
+
+    def _expect(self, completion: Completion | None, *, head: bool) -> None:
+        if self._back is not None:
+            self._back.expect(completion, head=head)
+        else:
+            self._early.append((completion, head))
+
+    def on_body(self, body: bytes) -> None:
+        if self._completion is not None:
+            self._completion.asked(body)
+        self._to_model(b"%x\r\n%b\r\n" % (len(body), body) if self._chunked else body)
+
+    def on_message_complete(self) -> None:
+        if self._parser is None:
+            return
+        if self._chunked:
+            self._to_model(b"0\r\n\r\n")
+        if self._completion is not None:
+            self._completion.sent_at = time.monotonic()
+            self._meter.begun(self._completion)
+            self._completion = None
+
+    # The connection to the model
+
+    def _to_model(self, data: bytes) -> None:
+        if self._back is not None:
+            self._back.write(data)
+            return
+        self._waiting += data
+        if self._connecting is None:
+            self._connecting = asyncio.get_running_loop().create_task(self._connect())
+            self._transport.pause_reading()
+
+    async def _connect(self) -> None:
+        meter = self._meter
+        upstream = meter.upstream
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                _, back = await asyncio.get_running_loop().create_connection(
+                    lambda: _Back(self, meter),
+                    upstream.host,
+                    upstream.port,
+                    ssl=meter.tls,
+                    server_hostname=upstream.host if meter.tls else None,
+                )
+        except (OSError, TimeoutError) as error:
+            why = "no answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
+            self._not_reached(f"the model's server {upstream.host_header} cannot be reached: {why}")
+            return
+        back.write(bytes(self._waiting))
+        self._waiting.clear()
+        for completion, head in self._early:
+            back.expect(completion, head=head)
+        self._early.clear()
+        self._back = back
+        self._connecting = None
+        self._transport.resume_reading()
+
+    def _not_reached(self, told: str) -> None:
+        for completion, _ in self._early:
+            if completion is not None:
+                completion.over("not reached")
+                self._meter.ended(completion)
+        self._early.clear()
+        self._refuse(502, told)
+
+    # To the chatbot
+
+    def write(self, data: bytes) -> None:
+        """Bytes of the response."""
+        self._transport.write(data)
+
+    def rest(self) -> None:
+        """No request is under way: the connection may be let go of."""
+        if self._idle is not None:
+            self._idle.cancel()
+        self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._transport.close)
+
+    def end(self, *, reset: bool) -> None:
+        """The model's server has closed, or broken, its side."""
+        if reset:
+            self.cut()
+        else:
+            self._transport.close()
+
+    def cut(self) -> None:
+        """Break the connection, so that the chatbot sees what the meter saw."""
+        found = self._transport.get_extra_info("socket")
+        with contextlib.suppress(OSError, AttributeError):
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self._transport.abort()
+
+    def _refuse(self, status: int, message: str) -> None:
+        """An answer of the meter's own, where there is no other: it says whose it is."""
+        self._parser = None
+        if not (self._back is not None and self._back.answering):
+            body = json.dumps(
+                {"error": {"message": f"motamot meter: {message}", "type": "meter", "code": None}}
+            ).encode()
+            head = (
+                f"HTTP/1.1 {status} Meter\r\ncontent-type: application/json\r\nconnection: close\r\n"
+                f"content-length: {len(body)}\r\n\r\n"
+            )
+            self._transport.write(head.encode() + body)
+        self._transport.close()
+
+    def pause_writing(self) -> None:
+        """The chatbot reads slowly: so does the meter."""
+        if self._back is not None:
+            self._back.pause()
+
+    def resume_writing(self) -> None:
+        if self._back is not None:
+            self._back.resume()
+
+    def pause(self) -> None:
+        self._transport.pause_reading()
+
+    def resume(self) -> None:
+        self._transport.resume_reading()
+
+
+class _Back(asyncio.Protocol):
+    """The model's side: what comes goes to the chatbot first, and is looked at afterwards."""
+
+    def __init__(self, front: _Front, meter: Meter) -> None:
+        self._front = front
+        self._meter = meter
+        self._transport: asyncio.Transport
+        self._expected: list[tuple[Completion | None, bool]] = []
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        self._headers: dict[str, str] = {}
+        self._gone = False  # the chatbot is
+
+    @property
+    def answering(self) -> bool:
+        """Whether a response is owed."""
+        return bool(self._expected)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvloop's is no subclass
+        self._transport = transport
+        self._meter.behind.add(self)
+        _no_delay(transport)
+
+    def expect(self, completion: Completion | None, *, head: bool) -> None:
+        """A response will come. completion: what it is the response of. head: it has no body, whatever it says."""
+        self._expected.append((completion, head))
+
+    def write(self, data: bytes) -> None:
+        self._transport.write(data)
+
+    def data_received(self, data: bytes) -> None:
+        if self._gone:
+            return
+        self._front.write(data)
+        if self._parser is None:
+            return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:  # whatever it is, it was passed on
+            self._parser = None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._meter.behind.discard(self)
+        if self._gone:
+            return
+        for completion, _ in self._expected:
+            self._over(completion, "reset" if error is not None else "cut")
+        self._expected.clear()
+        self._front.end(reset=error is not None)
+
+    def left(self) -> None:
+        """The chatbot has closed its side: the model stops, and what was under way was left."""
+        self._gone = True
+        for completion, _ in self._expected:
+            self._over(completion, "left")
+        self._expected.clear()
+        self._transport.abort()
+
+    def pause_writing(self) -> None:
+        self._front.pause()
+
+    def resume_writing(self) -> None:
+        self._front.resume()
+
+    def pause(self) -> None:
+        self._transport.pause_reading()
+
+    def resume(self) -> None:
+        self._transport.resume_reading()
+
+    # The response, as the parser reads it
+
+    def on_message_begin(self) -> None:
+        self._headers = {}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        assert self._parser is not None
+        status = self._parser.get_status_code()
+        if status < 200 or not self._expected:
+            return
+        completion, head = self._expected[0]
+        if completion is not None:
+            completion.answered(status, self._headers)
+        if head:  # the parser waits for a body that never comes
+            self._next()
+            self._parser = httptools.HttpResponseParser(self)
+
+    def on_body(self, body: bytes) -> None:
+        if self._expected and (completion := self._expected[0][0]) is not None:
+            completion.came(body)
+
+    def on_message_complete(self) -> None:
+        assert self._parser is not None
+        if self._parser.get_status_code() >= 200 and self._expected:
+            self._next()
+
+    def _next(self) -> None:
+        completion, _ = self._expected.pop(0)
+        self._over(completion, "complete")
+        if not self._expected:
+            self._front.rest()
+
+    def _over(self, completion: Completion | None, how: str) -> None:
+        if completion is not None:
+            completion.over(how)
+            self._meter.ended(completion)
