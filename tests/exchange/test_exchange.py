@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
+import sqlite3
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -30,7 +32,7 @@ from motamot.answer import (
     Usage,
 )
 from motamot.errors import Conflict, InvalidRequest, LimitExceeded, NotFound
-from motamot.exchange.exchange import Visible
+from motamot.exchange.exchange import Exchange, Visible
 from motamot.exchange.loop import ModelAnswer
 from motamot.exchange.own import OwnAnswer, Question
 from motamot.exchange.states import State
@@ -303,9 +305,35 @@ def test_an_exchange_that_is_stopped_before_its_first_step_ends_like_any_other(t
             exchange = await w.begin()
             assert (await exchange.stop()).outcome is Outcome.STOPPED
             assert isinstance((await read(exchange))[-1], Ended)
-            assert not w.server.requests and not await rows(w, exchange.id)
+            assert not w.server.requests
+            [row] = await rows(w, exchange.id)  # written with the question
+            assert (row.outcome, row.finish) == ("stopped", "not_sent")
+            assert (row.prompt_tokens, row.completion_tokens, row.source) == (0, 0, Source.REPORTED)
             stored = await w.store.exchange(exchange.id)
             assert stored is not None and stored.outcome == "stopped"
+
+    run(scenario())
+
+
+def test_a_first_question_is_in_the_books_with_its_completion_before_anything_is_done_for_it(tmp_path: Path) -> None:
+    """One transaction for both; a later question's past is read first, and its completion comes by itself."""
+
+    def written(exchange: Exchange) -> list[tuple[int, str]]:  # not through the store, which would write more first
+        with contextlib.closing(sqlite3.connect(tmp_path / "motamot.sqlite3")) as connection:
+            query = "SELECT turn, model FROM completions WHERE exchange = ? AND outcome IS NULL"
+            return connection.execute(query, (exchange.id,)).fetchall()
+
+    async def scenario() -> None:
+        async with world(tmp_path, [[{"say": "One"}], [{"say": "Two"}]]) as w:
+            first = await w.begin()
+            assert written(first) == [(1, "scripted")]
+            assert text(await read(first)) == "One"
+            second = await w.begin(conversation=first.begun.conversation)
+            assert written(second) == []
+            assert text(await read(second)) == "Two"
+            for exchange in (first, second):
+                assert [(row.turn, row.outcome) for row in await rows(w, exchange.id)] == [(1, "complete")]
+            assert not await w.store.verify()
 
     run(scenario())
 

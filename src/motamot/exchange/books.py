@@ -66,21 +66,24 @@ class Completion:
         self._opened = time.monotonic()
         self._attempt: Watched | None = None
 
+    def row(self, request: TurnRequest) -> CompletionOpened:
+        """What is to be written before the request leaves."""
+        self._prompt_tokens = sum(self._estimate(part) for part in _parts(request))
+        return CompletionOpened(
+            id=self.id,
+            exchange=self.exchange.id,
+            turn=self.turn,
+            attempt=self.number,
+            model=self.model,
+            opened_at=self._opened_at,
+            prompt_estimate=self._prompt_tokens,
+        )
+
     async def open(self, request: TurnRequest) -> None:
         """Write the row; only then may the request leave. Raises StoreError: the request must not leave."""
-        self._prompt_tokens = sum(self._estimate(part) for part in _parts(request))
+        row = self.row(request)
         try:
-            await self.exchange.store.open_completion(
-                CompletionOpened(
-                    id=self.id,
-                    exchange=self.exchange.id,
-                    turn=self.turn,
-                    attempt=self.number,
-                    model=self.model,
-                    opened_at=self._opened_at,
-                    prompt_estimate=self._prompt_tokens,
-                )
-            )
+            await self.exchange.store.open_completion(row)
         except BaseException:
             # The row may have been written all the same (a cancelled wait): close it as never sent.
             ending = self.exchange.ending

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from motamot.answer import (
     AnswerEvent,
@@ -29,9 +29,12 @@ from motamot.errors import LimitExceeded, MotamotError
 from motamot.exchange.log import Batch, Log
 from motamot.exchange.states import MOVES, Move, State
 from motamot.limits import Limits
-from motamot.model.turn import Message, ToolSpec
+from motamot.model.turn import Message, ToolSpec, TurnRequest
 from motamot.store.records import Checkpoint, ExchangeBegun, ExchangeEnded
 from motamot.store.store import Store
+
+if TYPE_CHECKING:
+    from motamot.exchange.books import Completion
 
 __all__ = ["Answer", "Ending", "Exchange", "Follower", "Visible", "Wishes"]
 
@@ -120,6 +123,7 @@ class Exchange:
         self.underway: Callable[[], Checkpoint | None] = lambda: None  # the completion under way, for checkpoints
         self.resumable = False
         self.ended_at = 0.0  # on the monotonic clock
+        self.booked: tuple[Completion, TurnRequest] | None = None  # with the question, and not taken up yet
         self._at_end: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._followers = 0
@@ -182,6 +186,8 @@ class Exchange:
             return
         self._cancel_resume()
         self._move(Move.DONE)
+        if self.booked is not None:  # ended before its answer's first step: the request never left
+            self.booked[0].given_up(ending.outcome)
         shown = self._shown(ending)
         self.ended = Ended(
             outcome=ending.outcome,
@@ -227,6 +233,7 @@ class Exchange:
             self._finished.set()
         for call in self._at_end:
             call()
+        self._at_end.clear()
 
     @property
     def followed(self) -> bool:
@@ -448,6 +455,16 @@ class Follower:
     def closed(self) -> bool:
         """The reader is gone."""
         return self._closed
+
+    @property
+    def behind(self) -> bool:
+        """Something has come that was not given out yet."""
+        return self.number < len(self.exchange.log.events)
+
+    @property
+    def at_end(self) -> bool:
+        """The answer is over, and all of it was given out."""
+        return self.exchange.log.closed and not self.behind
 
     def nudge(self) -> None:
         """Let `next` return though nothing has come: its caller wants to write a heartbeat."""

@@ -17,9 +17,10 @@ from motamot.answer import By, Code, Ended, Outcome, Started, SurrogateJoiner
 from motamot.errors import Conflict, InvalidRequest, LimitExceeded, NotFound
 from motamot.exchange.exchange import Answer, Ending, Exchange, Follower, Visible, Wishes
 from motamot.exchange.log import Log
+from motamot.exchange.loop import ModelAnswer
 from motamot.exchange.states import State
 from motamot.limits import Limits
-from motamot.store.records import ExchangeBegun, ExchangeRow
+from motamot.store.records import Begun, ExchangeBegun, ExchangeRow
 from motamot.store.store import Store
 
 __all__ = ["Asking", "Exchanges", "new_id", "of_thread"]
@@ -163,7 +164,7 @@ class Exchanges:
         self._count(exchange)  # from here on: opening takes time
         try:
             await self._own_conversation(asking)
-            existing = (await self.store.begin(begun)).existing
+            existing = (await self._book(exchange, answer)).existing
         except BaseException:
             self._uncount(exchange)
             raise
@@ -180,6 +181,13 @@ class Exchanges:
             exchange.seen = seen
             await exchange.stop()
         return exchange
+
+    async def _book(self, exchange: Exchange, answer: Answer) -> Begun:
+        """Write the question down, and its first completion with it where that is known: one transaction for both."""
+        opened = answer.first(exchange) if isinstance(answer, ModelAnswer) else None
+        if opened is None:
+            return await self.store.begin(exchange.begun)
+        return await self.store.begin_with_completion(exchange.begun, opened)
 
     def _admit(self, visitor: str, limits: Limits) -> None:
         """limits: the assistant's, for what one visitor may have; ours bound what all have together."""

@@ -15,6 +15,7 @@ from motamot.exchange.history import conversation, merged, recent
 from motamot.exchange.tools import Tool, ToolContext, ToolResult, run_tool
 from motamot.model import retries
 from motamot.model.turn import Emit, Message, Model, ToolCall, Turn, TurnRequest
+from motamot.store.records import CompletionOpened, ExchangeRow
 
 __all__ = ["ModelAnswer", "opening"]
 
@@ -41,16 +42,12 @@ class ModelAnswer:
         """
         emit = emit or exchange.emit
         limits, wishes = exchange.limits, exchange.wishes
-        messages = await opening(exchange, self.system)
+        booked, exchange.booked = exchange.booked, None
+        completion, request = booked or (None, self._request(exchange, await opening(exchange, self.system)))
+        messages = request.messages
         for number in range(1, limits.max_turns + 1):
-            request = TurnRequest(
-                messages=messages,
-                max_tokens=min(limits.max_tokens, wishes.max_tokens or limits.max_tokens),
-                tools=wishes.tools or [tool.spec for tool in self.tools],
-                tool_choice=wishes.tool_choice,
-                extra={**self.extra, **wishes.options},
-            )
-            turn = await self._turn(exchange, emit, before + number, request, self.model)
+            turn = await self._turn(exchange, emit, before + number, request, self.model, completion)
+            completion = None
             if number == 1 and self.fallback is not None and turn.error is not None and not turn.started:
                 return await self._fall_back(exchange, emit, before + 2, request, turn.error)
             calls = turn.tool_calls if turn.finish == "tool_calls" else ()
@@ -61,9 +58,36 @@ class ModelAnswer:
                 return Ending(outcome=Outcome.COMPLETE)
             if len(calls) > limits.tool_calls_per_turn:
                 return _budget(f"one turn asked for {len(calls)} tool calls (tool_calls_per_turn)")
-            messages.append(Message(role="assistant", content=turn.text, tool_calls=calls))
-            messages += await self._run_tools(exchange, emit, calls)
+            asked = Message(role="assistant", content=turn.text, tool_calls=calls)
+            messages = [*messages, asked, *await self._run_tools(exchange, emit, calls)]
+            request = replace(request, messages=messages)
         return _budget(f"still asking for tools after {limits.max_turns} turns (max_turns)")
+
+    def first(self, exchange: Exchange) -> CompletionOpened | None:
+        """The completion that the exchange begins with, to be booked with its question.
+
+        Returns: None where the conversation's past must be read before. What is prepared is left in `exchange.booked`.
+        """
+        if not exchange.opens and exchange.wishes.past is None:
+            return None
+        request = self._request(exchange, _opening(exchange, self.system, ()))
+        completion = self._completion(exchange, 1, 1, self.model)
+        exchange.booked = completion, request
+        return completion.row(request)
+
+    def _request(self, exchange: Exchange, messages: Sequence[Message]) -> TurnRequest:
+        limits, wishes = exchange.limits, exchange.wishes
+        return TurnRequest(
+            messages=messages,
+            max_tokens=min(limits.max_tokens, wishes.max_tokens or limits.max_tokens),
+            tools=wishes.tools or [tool.spec for tool in self.tools],
+            tool_choice=wishes.tool_choice,
+            extra={**self.extra, **wishes.options},
+        )
+
+    def _completion(self, exchange: Exchange, number: int, attempt: int, model: Model) -> Completion:
+        free = model.origin == "recorded"
+        return Completion(exchange, turn=number, attempt=attempt, model=model.name, price=self.price, free=free)
 
     async def _fall_back(
         self, exchange: Exchange, emit: Emit, number: int, request: TurnRequest, why: UpstreamError
@@ -73,20 +97,27 @@ class ModelAnswer:
         ending = _ending(await self._turn(exchange, emit, number, replace(request, tools=()), self.fallback))
         return replace(ending, message=ending.message or why.message, detail=why.detail)
 
-    async def _turn(self, exchange: Exchange, emit: Emit, number: int, request: TurnRequest, model: Model) -> Turn:
-        """One turn: one completion, or more attempts where none surely started. Each is a row of the ledger."""
+    async def _turn(
+        self,
+        exchange: Exchange,
+        emit: Emit,
+        number: int,
+        request: TurnRequest,
+        model: Model,
+        booked: Completion | None = None,
+    ) -> Turn:
+        """One turn: one completion, or more attempts where none surely started. Each is a row of the ledger.
+
+        booked: the first one, where its row is written.
+        """
         waited = 0.0
         attempts = 0
         while True:
             attempts += 1
-            completion = Completion(
-                exchange,
-                turn=number,
-                attempt=attempts,
-                model=model.name,
-                price=self.price,
-                free=model.origin == "recorded",
-            )
+            completion = booked or self._completion(exchange, number, attempts, model)
+            if booked is None:
+                await completion.open(request)
+            booked = None
             turn = await _complete(emit, model, completion, request)
             usage = completion.close(turn)
             delay = None
@@ -121,6 +152,14 @@ class ModelAnswer:
 
 async def opening(exchange: Exchange, system: str | None = None) -> list[Message]:
     """The messages that open an exchange: instructions, the past that fits, the question."""
+    begun = exchange.begun
+    # A conversation's first question has no past to look for: a tenth of what a request costs.
+    known = exchange.opens or exchange.wishes.past is not None
+    return _opening(exchange, system, () if known else await exchange.store.history(begun.conversation, begun.visitor))
+
+
+def _opening(exchange: Exchange, system: str | None, rows: Sequence[ExchangeRow]) -> list[Message]:
+    """rows: the conversation so far, where the client does not keep it."""
     begun, wishes = exchange.begun, exchange.wishes
     instructions = "\n\n".join(part for part in (system, wishes.system) if part) or None
     if wishes.past is not None:
@@ -130,8 +169,6 @@ async def opening(exchange: Exchange, system: str | None = None) -> list[Message
         first = [Message(role="system", content=instructions)] if instructions else []
         question = Message(role="user", content=begun.question)
         return merged([*first, *past, question, *wishes.followed])
-    # A conversation's first question has no past to look for: a tenth of what a request costs.
-    rows = () if exchange.opens else await exchange.store.history(begun.conversation, begun.visitor)
     return conversation(
         [row for row in rows if row.id != begun.id and row.id != begun.replaces],
         begun.question,
@@ -142,8 +179,7 @@ async def opening(exchange: Exchange, system: str | None = None) -> list[Message
 
 
 async def _complete(emit: Emit, model: Model, completion: Completion, request: TurnRequest) -> Turn:
-    """One upstream request. Whatever happens after its row is written, the row is closed."""
-    await completion.open(request)
+    """One upstream request, whose row is written. Whatever happens, the row is closed."""
     try:
         named = {**request.headers, "X-Client-Request-Id": completion.id}
         attempt = model.attempt(replace(request, headers=named))

@@ -136,10 +136,12 @@ class Streamed(Response):
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             # Some servers and middlewares hold the head until the first piece of a body, though it be empty.
-            await send({"type": "http.response.body", "body": data, "more_body": True})
+            if data or not follower.behind:
+                await send({"type": "http.response.body", "body": data, "more_body": True})
         except Exception:  # noqa: BLE001
             return
-        while True:
+        more = True
+        while more:
             batch = await follower.next()
             if len(batch) == 1:  # the path of nearly every delta
                 data = write(*batch[0])
@@ -148,19 +150,16 @@ class Streamed(Response):
                 if sent is None:
                     return
                 data = sent
-            elif follower.over:
-                break
             else:
-                data = self._writer.heartbeat()
-            if data:
+                data = b"" if follower.over else self._writer.heartbeat()
+            more = not follower.over and not follower.at_end
+            if data or not more:
                 try:
-                    await send({"type": "http.response.body", "body": data, "more_body": True})
+                    await send({"type": "http.response.body", "body": data, "more_body": more})
                 except Exception:  # noqa: BLE001
                     return
-        try:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except Exception:  # noqa: BLE001
-            return
+        if not follower.closed:  # of what was given to one that then left, nobody knows
+            follower.delivered(follower.number)
 
     async def _send_run(self, batch: list[tuple[int, AnswerEvent]], send: Send) -> bytes | None:
         """Send many events in writes of a bounded size. Returns what is left to send; None where the client is gone."""
