@@ -11,6 +11,14 @@ from types import MappingProxyType
 
 from motamot.peers.base import Chunker, Got, PeerReader, PeerWriter, Step
 from motamot.peers.chunkers import characters, naive_lines, naive_words, sentence, sentence_lossless, tokens, whole
+from motamot.peers.libraries import (
+    ag_ui_client,
+    eventsource_parser,
+    fetch_event_source,
+    httpx_sse,
+    openai_python,
+    sseclient_py,
+)
 from motamot.peers.readers import (
     chat_api,
     chat_service,
@@ -68,6 +76,12 @@ _READERS = (
     parse_ag_ui_frames.READER,
     stream_ag_ui_chat.READER,
     native_reader.READER,
+    eventsource_parser.READER,
+    fetch_event_source.READER,
+    httpx_sse.READER,
+    openai_python.READER,
+    sseclient_py.READER,
+    ag_ui_client.READER,
 )
 _WRITERS = (
     gachatbot_api.WRITER,
