@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from tests.need import need
 
-__all__ = ["node", "npm_package"]
+__all__ = ["node", "npm_package", "npm_project"]
 
 _INSTALL_SECONDS = 50
 
@@ -33,21 +34,23 @@ def npm_package(name: str, version: str, *beside: str) -> Path:
     return place
 
 
+def npm_project(folder: Path, script: str = "build") -> None:
+    """Do in a project what its reader does: `npm install` of what its package.json names, and `npm run` a script."""
+    told = json.loads((folder / "package.json").read_text("utf-8"))
+    named = {**told.get("dependencies", {}), **told.get("devDependencies", {})}
+    (name, version), *beside = named.items()
+    place = npm_package(name, version, *(f"{other}@{its}" for other, its in beside))
+    (folder / "node_modules").symlink_to(place / "node_modules")
+    done = _npm("run", script, cwd=folder)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+
+
 def _install(packages: Sequence[str], place: Path) -> str:
     """Install them, all or nothing. Returns: what went wrong, or ""."""
-    npm = _root() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as folder:
         try:
-            done = subprocess.run(
-                [node(), npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", *packages],
-                cwd=folder,
-                env={**os.environ, "PATH": f"{node().parent}{os.pathsep}{os.environ['PATH']}"},
-                capture_output=True,
-                text=True,
-                timeout=_INSTALL_SECONDS,
-                check=False,
-            )
+            done = _npm("install", "--no-audit", "--no-fund", "--ignore-scripts", *packages, cwd=Path(folder))
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
         if done.returncode:
@@ -57,6 +60,19 @@ def _install(packages: Sequence[str], place: Path) -> str:
             Path(folder).rename(place)
         Path(folder).mkdir(exist_ok=True)  # for its own removal
     return ""
+
+
+def _npm(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    npm = _root() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return subprocess.run(
+        [node(), npm, *arguments],
+        cwd=cwd,
+        env={**os.environ, "PATH": f"{node().parent}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=_INSTALL_SECONDS,
+        check=False,
+    )
 
 
 def _root() -> Path:

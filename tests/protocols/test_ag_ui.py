@@ -153,7 +153,7 @@ class TestWriter:
 
     @pytest.mark.parametrize("outcome", [Outcome.STOPPED, Outcome.ABANDONED])
     def test_a_stop_is_cancelled_for_those_who_know_the_word(self, outcome: Outcome) -> None:
-        """0.x refuses the outcome, and would take the stop for a fault; our own event says it to everybody."""
+        """0.0.59 rejects a run with that outcome, and its text is lost; our own event says it to everybody."""
         end = Ended(outcome=outcome, by=By.VISITOR if outcome is Outcome.STOPPED else None)
         assert told(end, asked=DECLARING)[-1] == {"type": "RUN_FINISHED", **RUN, "outcome": {"type": "cancelled"}}
         said, last = told(end)[-2:]

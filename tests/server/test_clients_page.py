@@ -8,6 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
+import pytest
+
 from motamot.answer import Text
 from motamot.protocols import PROTOCOLS
 from motamot.protocols.openai import PROTOCOL
@@ -52,11 +54,12 @@ def test_the_python_program(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_the_node_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("package", "version"), [("openai", "7"), ("@ag-ui/client", "1.0.0")])
+def test_the_node_program(tmp_path: Path, package: str, version: str) -> None:
     async def scenario() -> None:
         async with serving(tmp_path, [SAID]) as s:
-            [code] = blocks("javascript")
-            place = await asyncio.to_thread(npm_package, "openai", "7")
+            [code] = [code for code in blocks("javascript") if f'from "{package}"' in code]
+            place = await asyncio.to_thread(npm_package, package, version)
             program = place / "of_the_page.mjs"
             await asyncio.to_thread(program.write_text, here(code, s))
             assert await out(node(), program) == b"Hello, world.\n"

@@ -8,7 +8,7 @@
 
 What is written is what clients from 0.0.47 to 1.0 have in common, by their validators and their order rules: no `id:`,
 no `event:`, no `[DONE]`, LF only, no empty delta, `role` always, absent fields left out, everything that was opened
-closed before the end. The outcome `cancelled`, which 0.x refuses as a fault, goes to clients that declare 1.0 alone.
+closed before the end. The outcome `cancelled`, for which 0.0.59 rejects a run, goes to clients that declare 1.0 alone.
 What AG-UI has no field for stands in `CUSTOM` events, `motamot.<kind>`, whose `value` is the event of `motamot.answer`.
 
 Source: AG-UI 1.0 and 0.0.47, the events and their verifiers (`@ag-ui/core`, `@ag-ui/client`).
