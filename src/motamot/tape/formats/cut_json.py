@@ -9,57 +9,46 @@ from typing import Any
 __all__ = ["mended"]
 
 # Possessive throughout: a string of 50 MB is passed over without a place to come back to for each of its characters.
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|"', re.DOTALL)
-_HALF_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
-_HALF_WORD = re.compile(r'[^{}\[\]",:\s]*\s*\Z')
-_HALF_MEMBER = re.compile(r'(?:[{,]\s*)?"[^"\\]*+(?:\\.[^"\\]*+)*+"\s*(?::\s*)?\Z', re.DOTALL)
+_MARK = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]|[^\s{}\[\],:"]++|"', re.DOTALL)
+_HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
 _CLOSER = {"{": "}", "[": "]"}
-_LOOKED_BACK = 10_000  # characters: a member's name is shorter
 
 
 def mended(text: str) -> Any:
-    """The value that `text` begins with, as far as it goes; None where it is damaged otherwise than by a cut."""
+    """The value that `text` begins with, as far as it goes; None where it is damaged otherwise than by a cut.
+
+    A string that is cut is kept up to there; a member's name, a number or a word that is cut is left out.
+    """
     open_: list[str] = []
-    for found in _TOKEN.finditer(text):
+    whole = 0  # up to here the text is whole once what is open has been closed
+    is_value = True
+    for found in _MARK.finditer(text):
         mark = found[0]
-        if mark == '"':
-            return _closed(text, open_, found.start())
         if mark in _CLOSER:
             open_.append(mark)
-        elif mark in "}]" and (not open_ or _CLOSER[open_.pop()] != mark):
-            return None
-    return _closed(text, open_, None)
-
-
-def _closed(text: str, open_: list[str], string: int | None) -> Any:
-    """string: where the string begins that does not end."""
-    closers = "".join(_CLOSER[opener] for opener in reversed(open_))
-    if string is not None and text[:string].rstrip()[-1:] == ":":
-        whole = text if text.endswith(("\\\\", '\\"')) else _without_half_escape(text)
-        return _loaded(f'{whole}"{closers}')
-    if string is not None:
-        text = text[:string]
-    start = max(0, len(text) - _LOOKED_BACK)
-    kept = text[start:]
-    word = _HALF_WORD.search(kept)
-    if word is not None:
-        kept = kept[: word.start()]
-    if kept.rstrip().endswith(":"):
-        member = _HALF_MEMBER.search(kept)
-        kept = kept[: member.start()] if member is not None else kept
-        if member is not None and member[0].startswith("{"):
-            kept += "{"
-    kept = kept.rstrip().removesuffix(",")
-    return _loaded(text[:start] + kept + closers)
+            whole, is_value = found.end(), mark == "["
+        elif mark in ("}", "]"):
+            if not open_ or _CLOSER[open_.pop()] != mark:
+                return None
+            whole = found.end()
+        elif mark == ",":
+            is_value = bool(open_) and open_[-1] == "["
+        elif mark == ":":
+            is_value = True
+        elif mark == '"':
+            return _closed(_without_half_escape(text) + '"' if is_value else text[:whole], open_)
+        elif is_value and (mark[0] == '"' or found.end() < len(text)):
+            whole = found.end()
+    return _closed(text[:whole], open_)
 
 
 def _without_half_escape(text: str) -> str:
-    tail = text[-6:]
-    return text[:-6] + _HALF_ESCAPE.sub("", tail) if len(text) > 6 else text
+    half = _HALF_ESCAPE.search(text, max(0, len(text) - 1000))
+    return text if half is None else text[: half.start(1)]
 
 
-def _loaded(text: str) -> Any:
+def _closed(text: str, open_: list[str]) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text + "".join(_CLOSER[opener] for opener in reversed(open_)))
     except (ValueError, RecursionError):
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import codecs
+import dataclasses
 import json
 import re
 from collections import Counter
@@ -50,6 +51,7 @@ _CHAT_KEYS = frozenset(
     {"choices", "naturalLanguageAnswer", "answer", "outcome", "reply", "response", "completion", "message", "messages",
      "content", "output", "text", "error"}
 )  # fmt: skip
+_NO_BODY = (204, 304)
 _PEEK = 65_536  # characters of a body that are looked at
 
 # windows-1252 as browsers have it (WHATWG Encoding): the five bytes without a character are C1 controls.
@@ -91,14 +93,12 @@ def _read(data: bytes, wanted: str | None) -> list[Tape]:
         entries, broke, last_is_cut = _salvaged(data)
     if len(entries) > bounds.ENTRIES:
         raise TapeError(f"this HAR holds more than {bounds.ENTRIES:,} requests")
-    tapes = []
-    for number, entry in enumerate(entries, 1):
-        if _is_chosen(entry, wanted):
-            tape = _tape(entry)
-            if last_is_cut and number == len(entries):
-                note = f"The HAR was cut at byte {broke:,}, inside this entry: the rest of it is not known."
-                tape = _with(tape, note, end="unknown")
-            tapes.append(tape)
+    chosen = [entry for entry in entries if _is_chosen(entry, wanted)]
+    tapes = [_tape(entry) for entry in chosen]
+    last_is_cut = last_is_cut and bool(chosen) and chosen[-1] is entries[-1]
+    if last_is_cut:
+        note = f"The HAR was cut at byte {broke:,}, inside this entry: the rest of it is not known."
+        tapes[-1] = _with(tapes[-1], note, end="unknown")
     if not entries and broke is not None:
         raise TapeError(f"this HAR breaks off at byte {broke:,}, inside its first entry. {HOW_TO_EXPORT}", offset=broke)
     where = "" if broke is None else f"; it breaks off at byte {broke:,}"
@@ -117,8 +117,6 @@ def _answers(count: int) -> str:
 
 
 def _with(tape: Tape, note: str, **changes: Any) -> Tape:
-    import dataclasses
-
     return dataclasses.replace(tape, notes=(*tape.notes, note), **changes)
 
 
@@ -164,7 +162,8 @@ def _salvaged(data: bytes) -> tuple[list[dict[str, Any]], int, bool]:
         return entries, len(data) if is_cut else len(text[: error.pos].encode()), False
     except RecursionError:
         raise TapeError("this HAR is nested deeper than any browser writes") from None
-    return entries, len(text[:at].encode()), False
+    is_cut = not text[at:].strip(" \t\r\n]}")
+    return entries, len(data) if is_cut else len(text[:at].encode()), False
 
 
 def _between(text: str, at: int) -> int:
@@ -259,7 +258,8 @@ def _type_of(response: dict[str, Any]) -> str:
 def _tape(entry: dict[str, Any]) -> Tape:
     request, response, timings = (_object(entry, name) for name in ("request", "response", "timings"))
     content = _object(response, "content")
-    body, notes = _body(content, _type_of(response))
+    bodiless = response.get("status") in _NO_BODY or _string(request, "method") == "HEAD"
+    body, notes = (b"", []) if bodiless else _body(content, _type_of(response))
     broke = _string(response, "_failureText") or _string(response, "_error") or _string(entry, "_error")
     if broke:
         notes.append(f"The browser says of this response: {_encodable(broke)[:200]}.")

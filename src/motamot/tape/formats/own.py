@@ -108,7 +108,7 @@ def _read(data: bytes, _: str | None) -> list[Tape]:
         )
     body = _Body()
     notes = list(header.notes)
-    if problem := body.read(data, len(first) + 1):
+    if problem := body.read(data, min(len(first) + 1, len(data))):
         notes.append(problem)
     return [
         Tape(
@@ -119,7 +119,7 @@ def _read(data: bytes, _: str | None) -> list[Tape]:
             end=body.end,
             head_at=_seconds(header.head_at_ms),
             ended_at=_seconds(body.end_ms),
-            upstream_at=tuple(at / 1000 for at in header.upstream_at_ms),
+            upstream_at=tuple(round(at / 1000, 6) for at in header.upstream_at_ms),
             source="own",
             notes=tuple(notes),
         )
@@ -198,7 +198,7 @@ def _ms(seconds: float | None) -> float | None:
 
 
 def _seconds(ms: float | None) -> float | None:
-    return ms / 1000 if ms is not None else None
+    return round(ms / 1000, 6) if ms is not None else None  # what was written: 613.387 / 1000 is 0.6133869999999999
 
 
 def _text(data: bytes) -> str | None:
