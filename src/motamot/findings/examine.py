@@ -13,7 +13,7 @@ from motamot.findings.finder import Rule, Scene, overridden
 from motamot.findings.finding import Finding, Level, Promise
 from motamot.findings.readings import Hear, Reading, reading_for
 from motamot.findings.recognise import Recognised, Shape, recognise
-from motamot.findings.wire import EVENT_BYTES, Block, Wire
+from motamot.findings.wire import BLOCK_BYTES, EVENT_BYTES, Block, Wire
 from motamot.sse import Event
 from motamot.tape.tape import Tape
 
@@ -188,13 +188,15 @@ class _Pass:
 
     def _part(self, offset: int, part: bytes) -> None:
         scene = self.scene
-        scene.offset, scene.raw = offset, part[:1024]
+        scene.offset, scene.raw = offset, part
         self._reading.take(part)
 
     def _block(self, block: Block) -> None:
         scene = self.scene
-        scene.offset, scene.raw = block.offset, block.raw[:1024]
-        if self._on_escape and (b"\\ud" in block.raw or b"\\uD" in block.raw):
+        scene.offset, scene.raw = block.offset, block.raw
+        # A block that was kept in part may end inside a pair.
+        whole = len(block.raw) < BLOCK_BYTES
+        if whole and self._on_escape and (b"\\ud" in block.raw or b"\\uD" in block.raw):
             for tell in self._on_escape:
                 tell(block.raw)
         for look in self._on_block:

@@ -63,7 +63,7 @@ class Wire:
 
     plain:  is told of each block that is one `data: ` line: offset, bytes (with the blank line, all ends as LF).
     before: what may stand on one line before it, for the block to be told to `plain` all the same.
-    part:   is told the bytes of any other block as they come: offset of the block, bytes.
+    part:   is told the bytes of any other block, of a long one as they come: offset of the block, bytes.
     block:  is told such a block when it has ended.
 
     comments:  comment lines met so far.
@@ -153,6 +153,8 @@ class Wire:
         """The body has ended."""
         if self.over is not None:
             return
+        if 0 < self._size <= BLOCK_BYTES:
+            self._part(self.offset, bytes(self._raw))
         try:
             self.residue = self._decoder.close()
         except LimitExceeded:
@@ -180,16 +182,15 @@ class Wire:
             self.offset = base + at
         stop, closed = self._end_of_block(chunk, at)
         part = chunk[at:stop] if at or stop < len(chunk) else chunk
-        if not self._size and not self.offset:
-            self.mark = part.startswith(_MARK)
         if self.cr is None and _CR in part:
             self.cr = base + at + part.find(b"\r")
         self._raw += part[: BLOCK_BYTES - len(self._raw)]
-        self._size += len(part)
         self._last = part[-1]
+        if not self.offset:
+            self.mark = self._raw.startswith(_MARK)
         try:
             events = self._decoder.feed(part)
-            self._part(self.offset, part)
+            self._pass_on(part, closed=closed)
             if self._size > EVENT_BYTES:
                 self._decoder.feed(b"")  # an event that is too large is told by the call after
         except LimitExceeded:
@@ -203,6 +204,17 @@ class Wire:
             self._skipped.clear()
             self._block(block)
         return stop
+
+    def _pass_on(self, part: bytes, *, closed: bool) -> None:
+        """Tell the bytes of the block under way: all at once when it has ended, or as they come if it is long."""
+        told = self._size > BLOCK_BYTES
+        self._size += len(part)
+        if told:
+            self._part(self.offset, part)
+        elif self._size > BLOCK_BYTES:
+            self._part(self.offset, bytes(self._raw[: self._size - len(part)]) + part)
+        elif closed:
+            self._part(self.offset, bytes(self._raw))
 
     def _end_of_block(self, chunk: bytes, at: int) -> tuple[int, bool]:
         """Where the blank line ends that ends the block under way, and whether there is one in `chunk`."""
