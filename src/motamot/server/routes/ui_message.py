@@ -16,7 +16,7 @@ import asyncio
 import base64
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -160,9 +160,8 @@ class Chats:
     ) -> Exchange:
         """The exchange that answers: one that does already, or a new one."""
         thread, rows = await _history(site, assistant, visitor, asked.thread or "")
-        answers = _answers(rows)
-        own = answers.get(prefix := _prefix(assistant, thread, asked.question), [])
-        last = own[-1] if own else None
+        prefix, *others = (_prefix(assistant, thread, message) for message in asked.same)
+        last = next((row for row in reversed(rows) if (row.key or "")[:_PREFIX] in (prefix, *others)), None)
         before = next((row for row in rows if row.id == asked.instead_of), last)
         latest = await _found(site, visitor, chat.exchange)
         known = latest if chat.questions & set(asked.same) else None
@@ -181,7 +180,7 @@ class Chats:
             thread=thread,
             key=prefix + (before.id if before is not None else "0"),
             replaces=before.id if before is not None else None,
-            history=_past(rows, answers, asked, assistant, thread),
+            history=_past(rows, asked, assistant, thread),
         )
         tokens = assistant.limits.history_tokens
         exchange, _ = await ask(site, request, question, assistant, visitor, past_tokens=tokens)
@@ -219,39 +218,28 @@ async def _history(
     raise NotFound("this chat was deleted; begin another")
 
 
-def _answers(rows: Sequence[ExchangeRow]) -> dict[str, list[ExchangeRow]]:
-    """The answers to each message, oldest first, by what their keys have in common."""
-    answers: dict[str, list[ExchangeRow]] = {}
-    for row in rows:
-        answers.setdefault((row.key or "")[:_PREFIX], []).append(row)
-    return answers
-
-
-def _past(
-    rows: Sequence[ExchangeRow],
-    answers: Mapping[str, Sequence[ExchangeRow]],
-    asked: UIAsked,
-    assistant: Assistant,
-    thread: str,
-) -> tuple[PastMessage, ...]:
+def _past(rows: Sequence[ExchangeRow], asked: UIAsked, assistant: Assistant, thread: str) -> tuple[PastMessage, ...]:
     """What the client's list shows of the conversation, in its order and in our words.
 
     An answer it names comes with its question; a question alone, where its answer is not in the list.
     """
     by_id = {row.id: row for row in rows}
+    answers: dict[str, list[ExchangeRow]] = {}
+    for row in rows:
+        answers.setdefault((row.key or "")[:_PREFIX], []).append(row)
     named = {message.id for message in asked.earlier if message.role == "assistant"}
     past: list[PastMessage] = []
     for message in asked.earlier:
         if message.role == "assistant":
-            row = by_id.pop(message.id, None)
-            if row is not None:
-                past.append(PastMessage(role="user", content=row.question or ""))
-                if row.shown:
-                    past.append(PastMessage(role="assistant", content=row.shown))
-            continue
-        own = answers.get(_prefix(assistant, thread, message.id), ())
-        if own and not any(row.id in named for row in own):
-            past.append(PastMessage(role="user", content=own[-1].question or ""))
+            answer = by_id.pop(message.id, None)
+            if answer is not None:
+                past.append(PastMessage(role="user", content=answer.question or ""))
+                if answer.shown:
+                    past.append(PastMessage(role="assistant", content=answer.shown))
+        elif message.id not in asked.same:
+            own = answers.get(_prefix(assistant, thread, message.id), ())
+            if own and not any(row.id in named for row in own):
+                past.append(PastMessage(role="user", content=own[-1].question or ""))
     return tuple(past)
 
 
