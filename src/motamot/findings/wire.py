@@ -23,7 +23,7 @@ BLOCK_BYTES = 1 << 16
 """How much of one block is kept to look at its lines."""
 
 _SKIPPED_MOST = 1_000  # lines of one block that are kept as ignored: a block of a million comments shows no more
-_NUL, _LF, _CR, _COLON = 0, 10, 13, 58
+_NUL, _LF, _CR, _COLON, _D = 0, 10, 13, 58, ord("d")
 _MARK = b"\xef\xbb\xbf"
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?:\r\n|\n|\r)")  # atomic: a CRLF is no blank line
 _EMPTY = re.compile(rb"[\r\n]+")  # blank lines between blocks are nothing to a reader
@@ -110,44 +110,45 @@ class Wire:
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the body, cut anywhere."""
         base, at, end = self.at, 0, len(chunk)
-        find, plain = chunk.find, self._plain
+        short, plain = self._short, self._plain
         while at < end and self.over is None:
             if not self._idle:
                 at = self._slow(chunk, at, base)
                 continue
-            stop = find(b"\n", at)
-            if stop > 0 and chunk[at : at + 6] == b"data: ":
-                if chunk[stop + 1 : stop + 2] == b"\n":
-                    raw = chunk[at : stop + 2]
-                    if _CR not in raw:
-                        self.offset = base + at
-                        at = stop + 2
-                        plain(self.offset, raw)
-                        continue
-                elif chunk[stop - 1 : stop + 3] == b"\r\n\r\n":
-                    raw = chunk[at : stop - 1]
-                    if _CR not in raw:
-                        if self.cr is None:
-                            self.cr = base + stop - 1
-                        self.offset = base + at
-                        at = stop + 3
-                        plain(self.offset, raw + b"\n\n")
-                        continue
-            elif stop > 0 and chunk.startswith(self._before, at) and chunk[stop + 1 : stop + 7] == b"data: ":
-                stop = find(b"\n", stop + 1)
-                if stop > 0 and chunk[stop + 1 : stop + 2] == b"\n":
-                    raw = chunk[at : stop + 2]
-                    if _CR not in raw and _NUL not in raw:
-                        self.offset = base + at
-                        at = stop + 2
-                        plain(self.offset, raw)
-                        continue
-                stop = find(b"\n", at)
-            at = self._between(chunk, at, stop)
             self.offset = base + at
+            stop, raw = short(chunk, at)
+            if raw:
+                at = stop
+                plain(self.offset, raw)
+            else:
+                at = self._between(chunk, at)
         self.at = base + end
         if self._idle and self.over is None:
             self.offset = self.at
+
+    def _short(self, chunk: bytes, at: int) -> tuple[int, bytes]:
+        """A block of one `data: ` line, perhaps with a line before it, that is all in `chunk`: its end, its bytes.
+
+        No bytes where something else begins at `at`. Lines that end with CRLF are said with LF: to every reader it is
+        the same block.
+        """
+        stop = chunk.find(b"\n", at)
+        if chunk[at : at + 6] != b"data: ":
+            if not chunk.startswith(self._before, at) or chunk[stop + 1 : stop + 7] != b"data: ":
+                return 0, b""
+            stop = chunk.find(b"\n", stop + 1)
+        if not 0 < stop <= at + EVENT_BYTES:
+            return 0, b""
+        if chunk[stop + 1 : stop + 2] == b"\n":
+            raw = chunk[at : stop + 2]
+            return (stop + 2, raw) if _CR not in raw and (raw[:1] == b"d" or _NUL not in raw) else (0, b"")
+        if chunk[stop - 1 : stop + 3] == b"\r\n\r\n" and chunk[at] == _D:
+            raw = chunk[at : stop - 1]
+            if _CR not in raw:
+                if self.cr is None:
+                    self.cr = self.offset + stop - 1 - at
+                return stop + 3, raw + b"\n\n"
+        return 0, b""
 
     def close(self) -> None:
         """The body has ended."""
@@ -163,16 +164,18 @@ class Wire:
         if self._size and (self.residue or self._skipped):
             self._block(Block(self.offset, bytes(self._raw), (), tuple(self._skipped), closed=False))
 
-    def _between(self, chunk: bytes, at: int, stop: int) -> int:
+    def _between(self, chunk: bytes, at: int) -> int:
         """Pass blank lines and comments that stand before a block; anything else begins one."""
         first = chunk[at]
         if first in (_LF, _CR):
             found = _EMPTY.match(chunk, at)
             assert found is not None
             return found.end()
-        if first == _COLON and stop > 0 and chunk.find(b"\r", at, stop) < 0:
-            self.comments += 1
-            return stop + 1
+        if first == _COLON:
+            stop = chunk.find(b"\n", at)
+            if stop > 0 and chunk.find(b"\r", at, stop) < 0:
+                self.comments += 1
+                return stop + 1
         self._idle = False
         return at
 

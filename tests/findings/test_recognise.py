@@ -1,0 +1,207 @@
+"""What a recording is taken for: by its content first, by its headers where the content does not tell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from motamot.findings import PROTOCOLS, examine
+from motamot.findings.recognise import Shape, protocol_named, recognise
+from motamot.tape.tape import Piece, Tape
+from tests.findings.examples import AG_TEXT, FIN, MORCEAUX, ROUTING, UI_END, UI_TEXT, ag, ui
+from tests.findings.tapes import CASES, DATA, DIALECTS, DONE, END, chunk, delta, events, of_case, tape, text
+
+NATIVE = "".join(
+    f"id: Xq3.{number}\ndata: {json.dumps(value)}\n\n"
+    for number, value in enumerate(
+        (
+            {"type": "started", "exchange": "Xq3", "conversation": "c", "assistant": "a", "model": "m"},
+            {"type": "text", "text": "Hi"},
+            {"type": "ended", "outcome": "complete", "shown": 2},
+        ),
+        1,
+    )
+)
+RESPONSES = "".join(
+    f"event: {value['type']}\ndata: {json.dumps(value)}\n\n"
+    for value in (
+        {"type": "response.created", "sequence_number": 0, "response": {}},
+        {"type": "response.output_text.delta", "sequence_number": 1, "delta": "Hi"},
+        {"type": "response.output_text.done", "sequence_number": 2, "text": "Hi"},
+        {"type": "response.completed", "sequence_number": 3, "response": {}},
+    )
+)
+ANTHROPIC = "".join(
+    f"event: {value['type']}\ndata: {json.dumps(value)}\n\n"
+    for value in (
+        {"type": "message_start", "message": {"usage": {"input_tokens": 3, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+        {"type": "message_stop"},
+    )
+)
+OLLAMA = (
+    '{"model":"m","message":{"role":"assistant","content":"Hi"},"done":false}\n'
+    '{"model":"m","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop",'
+    '"prompt_eval_count":1,"eval_count":1}\n'
+)
+PAGE = "<!DOCTYPE html>\n<html><body>502 Bad Gateway</body></html>"
+
+BODIES: dict[str, tuple[str, Shape, str, str]] = {
+    # name of the test: body, shape, protocol, text
+    "motamot": (NATIVE, Shape.EVENTS, "motamot", "Hi"),
+    "morceaux": (MORCEAUX + FIN, Shape.EVENTS, "morceaux", "Hi"),
+    "ga-text": (events(ROUTING, "Hi", "[DONE]"), Shape.EVENTS, "ga-text", "Hi"),
+    "ga-text without routing": (events("Hi", "[DONE]"), Shape.EVENTS, "ga-text", "Hi"),
+    "ga-text whose text is JSON": (events(ROUTING, {"x": 1}, "[DONE]"), Shape.EVENTS, "ga-text", '{"x": 1}'),
+    "ga-text that speaks of chunks": (
+        events(ROUTING, '{"choices":[]}', '{"choices":[]}', "[DONE]"),
+        Shape.EVENTS,
+        "ga-text",
+        '{"choices":[]}{"choices":[]}',
+    ),
+    "ga-text that failed": (events({"error": "Service is busy."}), Shape.EVENTS, "ga-text", ""),
+    "ga-text with raw line breaks": ("data: a\nb\nc\nd\n\ndata: [DONE]\n\n", Shape.EVENTS, "ga-text", "a"),
+    "openai": (text("Hi") + END, Shape.EVENTS, "openai", "Hi"),
+    "openai, Azure's first chunk": (chunk(choices=[], object="") + text("Hi") + END, Shape.EVENTS, "openai", "Hi"),
+    "openai, comments first": (": x\n\n" * 9 + text("Hi") + END, Shape.EVENTS, "openai", "Hi"),
+    "openai that failed": (events({"error": {"message": "no"}}), Shape.EVENTS, "openai", ""),
+    "openai whose text is a routing object": (
+        text(json.dumps(ROUTING)) + END,
+        Shape.EVENTS,
+        "openai",
+        json.dumps(ROUTING),
+    ),
+    "openai with events of another name": (
+        "event: tool.progress\n" + events({"type": "text-delta"}) + text("H", "i") + END,
+        Shape.EVENTS,
+        "openai",
+        "Hi",
+    ),
+    "openai cut in its only event": (text("Hi").rstrip(), Shape.EVENTS, "openai", ""),
+    "responses": (RESPONSES, Shape.EVENTS, "openai-responses", "Hi"),
+    "anthropic": (ANTHROPIC, Shape.EVENTS, "anthropic", "Hi"),
+    "anthropic, pings first": (
+        'event: ping\ndata: {"type": "ping"}\n\n' * 3 + ANTHROPIC,
+        Shape.EVENTS,
+        "anthropic",
+        "Hi",
+    ),
+    "ollama": (OLLAMA, Shape.LINES, "ollama", "Hi"),
+    "ollama in one line": (OLLAMA.split("\n")[1].replace('""', '"Hi"'), Shape.LINES, "ollama", "Hi"),
+    "ui-message": (ui(*UI_TEXT, *UI_END), Shape.EVENTS, "ui-message", "Hi"),
+    "ag-ui": (ag("RUN_STARTED", *AG_TEXT, "RUN_FINISHED"), Shape.EVENTS, "ag-ui", "Hi"),
+    "json lines": ('{"text":"a"}\n{"text":"b"}\n', Shape.LINES, "json-lines", "ab"),
+    "text": ("Hello there.\nHow are you?\n", Shape.TEXT, "text", "Hello there.\nHow are you?\n"),
+    "text with a line like a field": (
+        "Fields of the standard are:\n\ndata: the text\n\nand others, in any order.\nThat is all.\n",
+        Shape.TEXT,
+        "text",
+        "Fields of the standard are:\n\ndata: the text\n\nand others, in any order.\nThat is all.\n",
+    ),
+    "text that begins with a brace": ("{this is no JSON", Shape.TEXT, "text", "{this is no JSON"),
+    "a whole answer": ('{"text": "Hi", "outcome": "complete"}', Shape.JSON, "json", "Hi"),
+    "a whole completion": (
+        json.dumps({"object": "chat.completion", "choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}),
+        Shape.JSON,
+        "json",
+        "Hi",
+    ),
+    "a whole answer, indented": ('{\n  "naturalLanguageAnswer": "Hi"\n}\n', Shape.JSON, "json", "Hi"),
+    "a list of chunks": ('[{"text": "a"},\n{"text": "b"}]', Shape.JSON, "json", ""),
+    "a page": (PAGE, Shape.HTML, "html", ""),
+    "a page that speaks of an event stream": (PAGE.replace("502", "data: x\n\n502"), Shape.HTML, "html", ""),
+    "events of no protocol": (events("Hello", " there"), Shape.EVENTS, "event-stream", "Hello there"),
+    "JSON events of no protocol": (events({"token": "a"}, {"token": "b"}), Shape.EVENTS, "event-stream", "ab"),
+    "nothing": ("", Shape.EMPTY, "empty", ""),
+    "blank lines": ("\n\n  \n", Shape.EMPTY, "empty", ""),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_content_alone_tells_what_it_is(name: str) -> None:
+    body, shape, protocol, answer = BODIES[name]
+    bare = Tape(pieces=(Piece(None, body.encode()),) if body else ())
+    found = recognise(bare)
+    assert (found.protocol, found.shape) == (protocol, shape)
+    assert found.sure in ("certain", "likely", "guess") and found.why
+    assert examine(bare).text == answer
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_byte_order_mark_and_crlf_change_nothing(name: str) -> None:
+    body, shape, protocol, _ = BODIES[name]
+    if not body.strip():
+        return
+    marked = Tape(pieces=(Piece(None, b"\xef\xbb\xbf" + body.encode()),))
+    assert (recognise(marked).protocol, recognise(marked).shape) == (protocol, shape)
+    windows = Tape(pieces=(Piece(None, body.replace("\n", "\r\n").encode()),))
+    assert (recognise(windows).protocol, recognise(windows).shape) == (protocol, shape)
+
+
+def test_a_wrong_content_type_does_not_hide_what_came() -> None:
+    for kind in ("application/json", "text/plain", "text/html; charset=utf-8"):
+        assert recognise(tape(text("Hi") + END, headers=(("content-type", kind),))).protocol == "openai"
+    assert recognise(tape(PAGE)).protocol == "html"
+    assert recognise(tape('{"text": "Hi"}')).protocol == "json"
+
+
+def test_the_header_of_the_ai_sdk_tells_its_stream_where_the_parts_do_not() -> None:
+    body = events({"type": "start"}, {"type": "error", "errorText": "no"})
+    header = ("x-vercel-ai-ui-message-stream", "v1")
+    assert recognise(tape(body, headers=(("content-type", "text/event-stream"), header))).sure == "certain"
+    assert recognise(tape(body)).sure == "guess"
+
+
+def test_nothing_with_the_type_of_an_event_stream_is_one() -> None:
+    assert recognise(tape("")).protocol == "event-stream"
+
+
+def test_a_first_event_of_a_megabyte_is_still_seen() -> None:
+    body = chunk(choices=[], padding="x" * 900_000) + text("Hi") + END
+    assert recognise(tape(body)).protocol == "openai"
+
+
+def test_what_is_given_is_taken_and_what_is_unknown_refused() -> None:
+    found = recognise(tape(events("Hi")), protocol="ga-text")
+    assert (found.protocol, found.sure) == ("ga-text", "given")
+    assert {protocol_named(name) for name in DIALECTS.values()} <= PROTOCOLS.keys()
+    assert protocol_named("openai-chat") == "openai" and protocol_named("native") == "motamot"
+    with pytest.raises(ValueError, match="there is no protocol 'smtp': one of motamot, "):
+        examine(tape(""), protocol="smtp")
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_any_body_can_be_examined_as_any_protocol(name: str) -> None:
+    for body, *_ in BODIES.values():
+        examine(tape(body), protocol=name)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case["given"]["type"] in ("stream", "timed_stream")],
+    ids=lambda case: str(case["id"]),
+)
+def test_the_cases_are_recognised_without_being_told(case: dict[str, object]) -> None:
+    for protocol, one in of_case(case):
+        found = recognise(one)
+        assert found.protocol == protocol or (protocol == "event-stream" and found.protocol == "ga-text")
+
+
+@pytest.mark.parametrize("path", sorted((DATA / "real-streams").glob("*.sse")), ids=lambda path: path.stem)
+def test_real_streams_are_recognised(path: Path) -> None:
+    body = path.read_bytes()
+    found = recognise(Tape(pieces=(Piece(None, body),)))
+    assert found.protocol == ("json" if path.stem.startswith("05") else "openai")
+
+
+def test_a_delta_that_looks_like_another_protocol_is_text() -> None:
+    for value in ({"morceau": "x"}, {"type": "text-delta"}, {"type": "RUN_STARTED"}, {"type": "message_start"}):
+        assert recognise(tape(delta(content=json.dumps(value)) + END)).protocol == "openai"
+        assert recognise(tape(events(ROUTING, value, "[DONE]"))).protocol == "ga-text"
+        assert recognise(tape("id: x.1\n" + events({"morceau": json.dumps(value)}) + FIN)).protocol == "morceaux"
+    assert recognise(tape(events("[DONE]", "more") + DONE)).protocol == "ga-text"
