@@ -98,9 +98,17 @@ def protocols_page() -> str:
     return page()
 
 
+def findings_page() -> str:
+    """docs/findings.md, from the faults and the tapes that show them."""
+    from tests.findings.make_docs import page
+
+    return page()
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits_page,
     "protocols.md": protocols_page,
+    "findings.md": findings_page,
     "architecture.md": architecture_page,
     "reference/events.md": events_page,
     "reference/commands.md": commands_page,

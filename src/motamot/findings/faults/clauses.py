@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
-__all__ = ["AG_UI", "ANTHROPIC", "CACHE", "DECODE", "HTTP", "HTTP_TYPE", "JSON", "NGINX", "OLLAMA", "OPENAI"]
-__all__ += ["OPENAI_TOOLS", "OPENAI_USAGE", "RESPONSES", "SSE_AUTHORING", "SSE_INTERPRET", "SSE_PARSE", "SSE_PROCESS"]
-__all__ += ["UI_MESSAGE"]
+__all__ = [
+    "AG_UI",
+    "ANTHROPIC",
+    "CACHE",
+    "DECODE",
+    "HTTP",
+    "HTTP_TYPE",
+    "JSON",
+    "NGINX",
+    "OLLAMA",
+    "OPENAI",
+    "OPENAI_STREAM",
+    "OPENAI_TOOLS",
+    "OPENAI_USAGE",
+    "RESPONSES",
+    "SSE_AUTHORING",
+    "SSE_INTERPRET",
+    "SSE_PARSE",
+    "SSE_PROCESS",
+    "UI_MESSAGE",
+]
 
 _HTML = "https://html.spec.whatwg.org/multipage/server-sent-events.html"
 SSE_PARSE = f"[WHATWG HTML, Parsing an event stream]({_HTML}#parsing-an-event-stream)"
@@ -18,6 +36,9 @@ HTTP_TYPE = "[RFC 9110, section 8.3, Content-Type](https://www.rfc-editor.org/rf
 CACHE = "[RFC 9111, section 5.2.2, Cache-Control](https://www.rfc-editor.org/rfc/rfc9111#section-5.2.2)"
 NGINX = "[nginx, proxy_buffering](https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering)"
 OPENAI = "[OpenAI API reference, chat completion chunk](https://platform.openai.com/docs/api-reference/chat-streaming)"
+OPENAI_STREAM = (
+    "[OpenAI API reference, create a chat completion](https://platform.openai.com/docs/api-reference/chat/create)"
+)
 OPENAI_TOOLS = f"{OPENAI}, `choices[].delta.tool_calls`"
 OPENAI_USAGE = f"{OPENAI}, `usage` and `stream_options.include_usage`"
 RESPONSES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import median
 
-from motamot.findings.faults.clauses import NGINX, SSE_AUTHORING
+from motamot.findings.faults.clauses import NGINX, OPENAI_STREAM, SSE_AUTHORING
 from motamot.findings.finder import Finder, Rule
 from motamot.findings.finding import Evidence, Fault, Level, Promise
 
@@ -97,7 +97,7 @@ LATE_FIRST_TEXT = Rule(
         promise=Promise.LIVE,
         level=Level.MUST,
         title="the first text leaves after the last was produced",
-        clause="[Decision D13 and the design's promise](design.md): live means that each piece leaves when it arrives",
+        clause=f"{OPENAI_STREAM}: with `stream`, deltas are sent as they become available",
         remedy="Ask the model for a stream, and pass it on; do not wait for the whole answer and slice it.",
         harm="Words come one by one, for show: the wait before the first is as long as without streaming.",
     ),

@@ -151,7 +151,7 @@ ERROR_AS_TEXT = Rule(
         promise=Promise.SAFE,
         level=Level.MUST,
         title="an error that clients show as the answer",
-        clause="[The promise](design.md): an error never becomes an answer; "
+        clause="an error is no answer, and what a client cannot tell from one is: "
         "[GuitarAlchemist/ga #760](https://github.com/GuitarAlchemist/ga/issues/760)",
         remedy="Give errors an event of their own that cannot be taken for text: an event name, or JSON all through.",
         harm='Visitors read `{"error":"…"}` as the answer, and the model reads it in the next request.',

@@ -45,7 +45,7 @@ WHOLE_DIFFERS = Rule(
         promise=Promise.EXACT,
         level=Level.MUST,
         title="the stream is not the answer as the server gives it whole",
-        clause=f"[The promise](design.md): the text the visitor receives is the text the model wrote; {SSE_INTERPRET}",
+        clause=f"{SSE_INTERPRET}: data of one event joined with LF, events in order, are the text that was written",
         remedy="Look at what cuts the answer into pieces (pieces put end to end must give it back), at line breaks, "
         "and at the end.",
         harm="Lists become one bullet, words are glued, lines are missing.",
