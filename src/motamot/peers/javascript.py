@@ -56,6 +56,10 @@ class TextDecoder:
     def decode(self, data: bytes) -> str:
         """The text that these bytes complete."""
         text = self._decoder.decode(data)
+        pending = self._decoder.getstate()[0]
+        if len(pending) == 2 and pending[0] == 0xED and pending[1] >= 0xA0:  # Python waits for a whole surrogate
+            self._decoder.reset()
+            text += "\ufffd\ufffd"
         if text and not self._started:
             self._started = True
             return text.removeprefix("\ufeff")

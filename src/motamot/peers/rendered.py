@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 __all__ = ["CHARACTERS", "Blocks", "blocks"]
 
-CHARACTERS = 1 << 18
+CHARACTERS = 1 << 17
 """How much of a text is looked at; more than any page shows at once."""
 
 _WORDS = {
