@@ -264,6 +264,14 @@ class TestWriter:
         assert events[2] == own("routed", agent="x")
         assert events[5] == own("cited", title="T", url="u")
 
+    def test_a_piece_of_many_megabytes_comes_in_several(self) -> None:
+        """AG-UI's client gives up on an event of 10 Mi characters; of some of an answer's, JSON makes six each."""
+        text = "\0\u2028é" * 1_398_101  # 4 Mi, as long as an answer may be
+        wire = written(PROTOCOL, [STARTED, Text(text), COMPLETE], ASKED)
+        blocks = wire.split(b"\n\n")
+        assert max(map(len, blocks)) < 10 * 1024 * 1024
+        assert text_of(read(PROTOCOL.reader(), [wire])) == text
+
     @settings(max_examples=200, deadline=None)
     @given(events=answers(), declares=st.booleans(), tools=st.booleans())
     def test_every_answer_keeps_the_rules_of_order(

@@ -244,6 +244,28 @@ class TestRun:
 
         run(scenario())
 
+    def test_bringing_a_tool_shows_nothing_of_the_assistant_s_own(self, tmp_path: Path) -> None:
+        async def skill(question: Question) -> AsyncIterator[AnswerEvent]:
+            yield ToolCalled(id="x1", name="look_up", arguments={"customer": "4711"})
+            yield ToolReturned(id="x1", name="look_up", status="ok", result="owes 99")
+            yield ToolCalled(id="x2", name="get_time", arguments={"zone": "of 4711"})
+            yield ToolReturned(id="x2", name="get_time", status="ok", result="99")
+            async for event in question.model_answer():
+                yield event
+
+        async def scenario() -> None:
+            async with serving(tmp_path, [CALL]) as s:
+                s.site.default.answer(skill)
+                await s.site.stop()  # opened anew, with the answer
+                stream = await (await ask(Visitor(s.port), tools=[TOOL])).to_end()
+                assert b"4711" not in stream.body and b"99" not in stream.body
+                calls = [event for event in stream.events if isinstance(event, ToolCalled)]
+                assert calls[-1] == ToolCalled(id="c1", name="get_time", arguments={"zone": "Europe/Paris"})
+                assert [call.arguments for call in calls[:-1]] == [None, None]
+                await stream.close()
+
+        run(scenario())
+
     def test_reasoning_comes_apart_from_the_text_where_it_may_be_seen(self, tmp_path: Path) -> None:
         async def scenario() -> None:
             script = [{"think": "Hm."}, {"say": "Yes."}]

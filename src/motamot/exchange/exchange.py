@@ -121,6 +121,7 @@ class Exchange:
         self.seen: int | None = None  # the client's claim, clamped to `sent`
         self.usage = Usage(source=Source.REPORTED)  # the sum over the completions booked so far
         self.underway: Callable[[], Checkpoint | None] = lambda: None  # the completion under way, for checkpoints
+        self.given_back: frozenset[str] = frozenset()  # calls of the client's own tools: it needs their arguments
         self.resumable = False
         self.ended_at = 0.0  # on the monotonic clock
         self.booked: tuple[Completion, TurnRequest] | None = None  # with the question, and not taken up yet
@@ -316,7 +317,7 @@ class Exchange:
                 return [event] if self._gap is None else self._after_gap(event)
             case Reasoning():
                 return [event] if visible.reasoning and event.text else []
-            case ToolCalled() if not visible.tool_arguments and not self.wishes.tools:
+            case ToolCalled() if not visible.tool_arguments and event.id not in self.given_back:
                 return [ToolCalled(id=event.id, name=event.name)]
             case ToolReturned() if not visible.tool_results:
                 return [ToolReturned(id=event.id, name=event.name, status=event.status)]

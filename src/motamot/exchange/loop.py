@@ -54,6 +54,7 @@ class ModelAnswer:
             if not calls:
                 return _ending(turn)
             if wishes.tools:  # the caller runs them, and asks again with their results
+                exchange.given_back |= {call.id for call in calls}
                 emit([ToolCalled(id=call.id, name=call.name, arguments=call.arguments) for call in calls])
                 return Ending(outcome=Outcome.COMPLETE)
             if len(calls) > limits.tool_calls_per_turn:

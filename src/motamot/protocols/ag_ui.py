@@ -53,6 +53,7 @@ from motamot.protocols.base import (
 __all__ = ["PROTOCOL", "AgUi", "AgUiReader", "AgUiWriter"]
 
 _VERSION = "1.0"
+_PIECE = 1 << 20  # characters of one event: from 10 Mi of JSON on, of six for some, AG-UI's client gives up
 _CANCELLED = (Outcome.STOPPED, Outcome.ABANDONED)
 _encode = msgspec.json.Encoder().encode
 
@@ -96,6 +97,9 @@ class AgUiWriter(Writer):
         match event:
             case Text() | Reasoning():
                 head = b"" if type(event) is self._lane else self._open(number, type(event))
+                if len(event.text) > _PIECE:
+                    pieces = (event.text[place : place + _PIECE] for place in range(0, len(event.text), _PIECE))
+                    return head + b"".join(b"%b%b}\n\n" % (self._prefix, encode_line(piece)) for piece in pieces)
                 return b"%b%b%b}\n\n" % (head, self._prefix, encode_line(event.text))
             case Started():
                 return self._start(event)
