@@ -551,6 +551,28 @@ TOOL: dict[str, Any] = {
 }
 
 
+SHAPES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from(["", "user", "assistant", "tool", "f", "a", "\ud83d", "text"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    *("role", "content", "toolCalls", "toolCallId", "id", "function", "name", "arguments", "error"),
+                    *("type", "text", "description", "parameters", "value"),
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
 def calling(*calls: str, content: str = "", name: str = "f", **fields: Any) -> dict[str, Any]:
     made = [{"id": call, "type": "function", "function": {"name": name, "arguments": '{"x":1}'}} for call in calls]
     return {"id": "2", "role": "assistant", "content": content, "toolCalls": made, **fields}
@@ -714,6 +736,37 @@ class TestRequest:
     )
     def test_what_cannot_be_taken_is_refused_with_its_place(self, fields: dict[str, Any], field: str) -> None:
         assert refused({**body(USER), **fields}).field == field
+
+    @settings(max_examples=400, deadline=None)
+    @given(data=st.data())
+    def test_anything_else_is_refused_too_or_can_be_told(self, data: st.DataObject) -> None:
+        fields = data.draw(
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    "messages": st.lists(
+                        SHAPES | st.just(USER) | st.just(calling("a")) | st.just(result("a")), max_size=5
+                    ),
+                    **dict.fromkeys(("tools", "context", "resume"), st.lists(SHAPES, max_size=3) | SHAPES),
+                    **dict.fromkeys(("threadId", "runId", "protocolVersion", "state", "forwardedProps"), SHAPES),
+                },
+            )
+        )
+        try:
+            asked = PROTOCOL.parse(json.dumps({**body(USER, tools=[TOOL]), **fields}).encode(), LIMITS)
+        except InvalidRequest as error:
+            assert error.message.isprintable()
+            return
+        assert asked.message.strip()
+        open_calls: set[str] = set()
+        for message in (*(asked.history or ()), *asked.followed):  # as a model takes it: each call has its result
+            assert message.role in ("user", "assistant", "tool")
+            assert (message.role == "tool") == bool(open_calls)
+            if message.call_id is not None:
+                open_calls.remove(message.call_id)
+            open_calls |= {call.id for call in message.calls}
+            json.dumps((message.content, [call.arguments for call in message.calls])).encode()
+        assert not open_calls
 
     @pytest.mark.parametrize(
         ("fields", "field", "limit"),
