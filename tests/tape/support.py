@@ -95,7 +95,9 @@ class Answers:
         try:
             asked = b""
             while b"\r\n\r\n" not in asked:
-                asked += await reader.read(65_536)
+                if not (more := await reader.read(65_536)):
+                    return
+                asked += more
             self.asked.append(asked)
             for step in steps:
                 if isinstance(step, bytes):

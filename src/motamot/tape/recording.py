@@ -152,8 +152,8 @@ class Recorder:
     async def _ask(self) -> None:
         reader, writer = await self._connected()
         try:
-            writer.writelines((self._head, self._request.body))
             self._response.asked_at = time.monotonic()
+            writer.writelines((self._head, self._request.body))
             await self._read(reader, writer)
         finally:
             self._ended_at = time.monotonic() - self._response.asked_at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http
+import os
 import re
 from collections.abc import Callable
 from types import TracebackType
@@ -80,7 +81,7 @@ class Replay:
         try:
             self._server = await asyncio.start_server(self._connected, self._host, self._port)
         except (OSError, OverflowError) as error:
-            told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            told = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
             raise TapeError(f"cannot listen on {self._host} port {self._port}: {told}") from error
         host, port = self._server.sockets[0].getsockname()[:2]
         self.url = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

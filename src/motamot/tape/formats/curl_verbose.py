@@ -17,17 +17,18 @@ from motamot.tape.tape import Request, Tape
 __all__ = ["FORMAT"]
 
 _BEGINS = re.compile(rb"(?:\* [^\n]*|[{}] \[[^\n]*|[>] [^\n]*|Note: [^\n]*|  % Total[^\n]*|\s+Dload[^\n]*|\r[^\n]*)\n")
-_SEEN = re.compile(rb"^< HTTP/\d(?:\.\d)? \d{3}", re.MULTILINE)
+_SEEN = re.compile(rb"^(?:< HTTP/\d(?:\.\d)? \d{3}|> [A-Z]+ \S+ HTTP/|\* +Trying )", re.MULTILINE)
 _METER = re.compile(rb"  % Total[^\n]*\n +Dload[^\n]*\n|\r[ \d]{3} [^\r\n*]{50,76}\n?")
 _MARKED = re.compile(rb"(?:[*<>] ?|[{}] \[)[^\n]*\n")
 _WORDS = (
-    rb"\* (?:Connection #\d+ to host|Closing connection|transfer closed|Recv failure|OpenSSL SSL_read|HTTP/2 stream|"
-    rb"Operation timed out|Failed reading|Leftovers after chunking|Connection died|TLS|Send failure|shutting down|"
-    rb"Simulate a HTTP|Mark bundle|Excess found|Failure writing)[^\n]*\n?"
+    rb"\* (?:Connection #\d+ to host|Closing connection|transfer closed|Recv failure:|Send failure:|OpenSSL SSL_read|"
+    rb"Operation timed out after|HTTP/2 stream \d+ was|Leftovers after chunking|Connection died|Simulate a HTTP|"
+    rb"Mark bundle as|Excess found|Failure writing output|TLSv1|shutting down connection)[^\n]*\n?"
 )
-_AMONG = re.compile(rb"(?:[{}] \[\d+ bytes data\]\r?\n|(?m:^)" + _WORDS + rb")")
+# Also in the middle of a line: what is left of a body that broke off has no line end.
+_AMONG = re.compile(rb"[{}] \[\d+ bytes data\]\r?\n|" + _WORDS)
 _BROKEN = re.compile(
-    rb"^\* (?:transfer closed|Recv failure|Operation timed out|.*was not closed cleanly)", re.MULTILINE
+    rb"\* (?:transfer closed|Recv failure:|Operation timed out after|HTTP/2 stream \d+ was not closed)"
 )
 _NOTE = "The notes of curl -v stood among the body here and were taken out: curl -i keeps a body untouched."
 
