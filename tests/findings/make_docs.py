@@ -109,13 +109,9 @@ def _wire(tape: Tape, whole: str | None) -> list[str]:
 
 
 def _shown(raw: bytes) -> list[str]:
-    text = (
-        raw.decode("utf-8", "backslashreplace")
-        .replace(_SAME, "")
-        .replace(_NULL, "")
-        .replace("\ufeff", "\\ufeff")
-        .replace("\r", "\\r")
-    )
+    text = raw.decode("utf-8", "backslashreplace")
+    for what, as_what in ((_SAME, ""), (_NULL, ""), ("\ufeff", "\\ufeff"), ("\r", "\\r")):
+        text = text.replace(what, as_what)
     if len(text) > _WIRE_CHARS:
         tail = text[-_WIRE_CHARS // 3 :]
         text = text[: _WIRE_CHARS * 2 // 3] + " […] " + tail

@@ -130,3 +130,9 @@ def _steps(script: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 yield from _steps(step["steps"])
         else:
             yield step
+
+
+HEAD_ONLY = tape(
+    "", headers=(("content-type", "text/event-stream"), ("content-encoding", "br"), ("server", "cloudflare"))
+)
+"""A stream that was compressed, and brought nothing."""

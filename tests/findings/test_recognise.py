@@ -114,6 +114,7 @@ BODIES: dict[str, tuple[str, Shape, str, str]] = {
     "a whole answer, indented": ('{\n  "naturalLanguageAnswer": "Hi"\n}\n', Shape.JSON, "json", "Hi"),
     "a list of chunks": ('[{"text": "a"},\n{"text": "b"}]', Shape.JSON, "json", ""),
     "a page": (PAGE, Shape.HTML, "html", ""),
+    "a page behind a comment": ("<!-- made by x -->\n" + PAGE, Shape.HTML, "html", ""),
     "a page that speaks of an event stream": (PAGE.replace("502", "data: x\n\n502"), Shape.HTML, "html", ""),
     "events of no protocol": (events("Hello", " there"), Shape.EVENTS, "event-stream", "Hello there"),
     "JSON events of no protocol": (events({"token": "a"}, {"token": "b"}), Shape.EVENTS, "event-stream", "ab"),

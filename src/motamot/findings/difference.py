@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ QUOTE = 80
 
 _CONTEXT = 24  # characters on each side of a place where something is gone
 _ANCHOR = 8  # characters; a shorter piece proves nothing by being found
+_MOVED = 4  # characters; a whole line or sentence that is gone here and came there proves more
 _WINDOW = 1 << 16  # characters: how far ahead a piece is looked for that is no line or sentence by itself
 _SEARCHED = 1 << 28  # characters that searches may pass in all: about half a second
 _EDITS = 400  # between two anchors; what differs more is taken for replaced as a whole
@@ -151,11 +153,11 @@ class _Gathering:
         self.times = self.characters = 0
         self.places: list[Place] = []
 
-    def add(self, characters: int, place: Place) -> None:
+    def add(self, characters: int, place: Callable[[], Place]) -> None:
         self.times += 1
         self.characters += characters
         if len(self.places) < PLACES:
-            self.places.append(place)
+            self.places.append(place())
 
     def part(self) -> Part:
         return Part(self.times, self.characters, tuple(self.places))
@@ -171,6 +173,7 @@ class _Found:
         self._gone: list[_Region] = []
         self._come: list[_Region] = []
         self._searched = 0
+        self._lines = {piece for _, piece in _pieces(original) if len(piece) >= _MOVED}
 
     def sort(self, region: _Region) -> None:
         """What one region is, as far as it can be told from it alone."""
@@ -183,9 +186,9 @@ class _Found:
             self._come.append(region)
         if not come and "\n" in old and "\n" not in new and self._joins(region):
             blanks = len(old) - len(new) if not gone else sum(letter.isspace() for letter in old)
-            self.parts["glued"].add(blanks, self._around(region))
+            self.parts["glued"].add(blanks, partial(self._around, region))
         elif not gone and not come:
-            self.parts["spacing"].add(abs(len(old) - len(new)) or len(old), self._around(region))
+            self.parts["spacing"].add(abs(len(old) - len(new)) or len(old), partial(self._around, region))
 
     def pair(self) -> None:
         """What is gone and what has come, matched piece by piece: moved, doubled, or indeed lost and added."""
@@ -198,15 +201,16 @@ class _Found:
             here: list[tuple[int, str]] = []
             lost: list[tuple[int, str]] = []
             for start, piece in _pieces(text):
-                is_moved = len(piece) >= _ANCHOR and moved[piece] < came[piece]
+                is_moved = len(piece) >= _MOVED and moved[piece] < came[piece]
                 moved[piece] += is_moved
                 (here if is_moved else lost).append((start, piece))
             for kind, pieces in (("reordered", here), ("lost", lost)):
                 if pieces:
-                    start = pieces[0][0]
-                    quote = _quote(text[start:].strip() if not (here and lost) else pieces[0][1])
-                    place = Place(region.start + start, region.got_start, quote, self._near(region))
-                    self.parts[kind].add(sum(len(piece) for _, piece in pieces), place)
+                    start, first = pieces[0]
+                    quote = first if here and lost else text[start:].strip()
+                    self.parts[kind].add(
+                        sum(len(piece) for _, piece in pieces), partial(self._gone_at, region, start, quote)
+                    )
         for region in self._come:
             text = self.got[region.got_start : region.got_end]
             left = 0
@@ -223,9 +227,15 @@ class _Found:
         stripped = text.strip()
         before = self.original[max(0, region.start - len(text)) : region.start]
         after = self.original[region.end : region.end + len(text)]
-        twice = text in (before, after) or self._known(stripped) * 5 >= len(stripped) * 4
-        place = Place(region.start, region.got_start + start, self._near(region, of_got=False), _quote(stripped))
-        self.parts["doubled" if twice else "added"].add(len(stripped), place)
+        twice = text in (before, after) or self._is_known(text)
+        kind = "doubled" if twice else "added"
+        self.parts[kind].add(len(stripped), partial(self._come_at, region, start, stripped))
+
+    def _is_known(self, text: str) -> bool:
+        """Whether all but a little of it stands in the original, line by line or in pieces."""
+        pieces = [piece for _, piece in _pieces(text)]
+        known = sum(len(piece) if piece in self._lines else self._known(piece) for piece in pieces)
+        return known * 5 >= sum(map(len, pieces)) * 4
 
     def _known(self, text: str) -> int:
         """How many characters of it stand in the original, in pieces that are long enough to prove something.
@@ -264,10 +274,13 @@ class _Found:
             _window(self.got, region.got_start, region.got_end),
         )
 
-    def _near(self, region: _Region, *, of_got: bool = True) -> str:
-        if of_got:
-            return _window(self.got, region.got_start, region.got_end)
-        return _window(self.original, region.start, region.end)
+    def _gone_at(self, region: _Region, start: int, text: str) -> Place:
+        near = _window(self.got, region.got_start, region.got_end)
+        return Place(region.start + start, region.got_start, _quote(text), near)
+
+    def _come_at(self, region: _Region, start: int, text: str) -> Place:
+        near = _window(self.original, region.start, region.end)
+        return Place(region.start, region.got_start + start, near, _quote(text))
 
 
 class _Comparison:
@@ -345,7 +358,7 @@ class _Comparison:
         if not old or not new:
             yield whole
             return
-        if "".join(old.split()) == "".join(new.split()):
+        if _unspaced(old) == _unspaced(new):
             yield from (
                 _Region(start + one.start, start + one.end, got_start + one.got_start, got_start + one.got_end)
                 for one in _blanks_apart(old, new)
@@ -397,6 +410,10 @@ def _piece(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
     stripped = piece.strip()
     if stripped:
         yield start + len(piece) - len(piece.lstrip()), stripped
+
+
+def _unspaced(text: str) -> str:
+    return "".join(text.split())
 
 
 def _blanks_apart(old: str, new: str) -> Iterator[_Region]:

@@ -90,7 +90,8 @@ _AG_UI = re.compile(
 )
 _NATIVE_ID = re.compile(r"[A-Za-z0-9_-]{1,128}\.[0-9]{1,9}")
 _MORCEAUX_EVENTS = {"fin", "arret", "erreur", "marques"}
-_HTML = re.compile(r"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_HTML = re.compile(r"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_HTML_CHARS = 4_096  # where a page must have begun, behind comments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +142,7 @@ def _by_content(tape: Tape, head: bytes, whole: bool) -> Recognised:
     events = _events(head)
     if events and _reads_as_events(text, kind):
         return _of_events(tape, events)
-    if _HTML.match(text) or (kind == "text/html" and not events):
+    if _is_page(text) or (kind == "text/html" and not events):
         return _is("html", Shape.HTML, "certain", "the body begins as an HTML page")
     if text.lstrip()[:1] in ("{", "["):
         found = _of_json(text, whole, kind)
@@ -150,6 +151,14 @@ def _by_content(tape: Tape, head: bytes, whole: bool) -> Recognised:
     if _reads_as_events(text, kind) and (kind == "text/event-stream" or _begins_as_events(text)):
         return _of_events(tape, events or _events(head + b"\n\n"))
     return _is("text", Shape.TEXT, "certain" if kind.startswith("text/plain") else "guess", "no other form is in it")
+
+
+def _is_page(text: str) -> bool:
+    """Whether the body begins as an HTML page, comments aside."""
+    text = text[:_HTML_CHARS].lstrip()
+    while text.startswith("<!--"):
+        text = text.partition("-->")[2].lstrip()
+    return _HTML.match(text) is not None
 
 
 def content_type(tape: Tape) -> str:

@@ -33,8 +33,7 @@ def _half(raw: bytes) -> int | None:
 class _ReplacementCharacter(Finder):
     def on_rare_text(self, text: str) -> None:
         if "\ufffd" in text and not (b"\\u" in self.scene.raw and _half(self.scene.raw) is not None):
-            count = text.count("\ufffd")
-            self.saw(f"{count} character{'s' * (count > 1)} of a piece came as U+FFFD, the sign for a broken one.")
+            self.saw("A character of the text came as U+FFFD, the sign for a broken one.")
 
 
 REPLACEMENT_CHARACTER = Rule(
