@@ -110,7 +110,10 @@ def json_stream(chance: random.Random) -> bytes:
             parts += [b"data", chance.choice([b": ", b": ", b":", b":  "]), line.encode(), chance.choice(ends)]
         parts.append(chance.choice(ends) * chance.choice([1, 1, 1, 1, 1, 1, 2, 3]))
     whole = b"".join(parts)
-    return whole[: chance.randrange(len(whole) + 1)] if chance.random() < 0.15 else whole
+    kind = chance.random()
+    if kind < 0.05:
+        return whole.rstrip(b"\r\n") + b"\xe2\x82"  # a character is cut by the end of the body
+    return whole[: chance.randrange(len(whole) + 1)] if kind < 0.2 else whole
 
 
 def cut(whole: bytes, chance: random.Random) -> Reads:

@@ -238,6 +238,32 @@ def test_a_package_that_does_not_load_is_told_with_the_reason(tmp_path: Path) ->
         assert "eventsource does not load: broken" in libraries.missing
 
 
+def test_what_a_library_prints_and_throws_at_large_harms_nobody(tmp_path: Path, node_modules: list[Path]) -> None:
+    package = tmp_path / "node_modules" / "fetch-event-stream"
+    package.mkdir(parents=True)
+    (package / "package.json").write_text('{"name": "fetch-event-stream", "version": "9.9.9", "main": "main.js"}')
+    (package / "main.js").write_text(
+        "console.log('{}'); process.stdout.write('noise\\n'); console.error('noise');\n"
+        "exports.events = async function* (response) {\n"
+        "  Promise.reject(new Error('nobody waits'));\n"
+        "  process.stdout.write('noise\\n');\n"
+        "  yield { data: 'a' };\n"
+        "  setTimeout(() => { throw new RangeError('at large'); });\n"
+        "  await new Promise(() => {});\n"
+        "};\n"
+    )
+    with RealLibraries([tmp_path, *node_modules]) as libraries:
+        noisy, other = (
+            next(library for library in libraries.libraries if library.name == name)
+            for name in ("real-fetch-event-stream", "real-eventsource")
+        )
+        assert noisy.version == "9.9.9"
+        for _ in range(2):
+            seen = noisy.read([encode("a")])
+            assert ([event.data for event in seen.events], seen.threw) == (["a"], "RangeError: at large")
+            assert [event.data for event in other.read([encode("b")]).events] == ["b"]
+
+
 def test_the_environment_names_the_folders(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, node_modules: list[Path]
 ) -> None:

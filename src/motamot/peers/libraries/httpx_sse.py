@@ -26,10 +26,11 @@ def read(reads: Iterable[bytes]) -> Seen:
 
 
 def _lines(reads: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
     parts: list[str] = []
-    held, at = "", 0
-    for at, text in _texts(reads):
-        text = held + text
+    held, at = "", -1
+    for at, data in enumerate(reads):
+        text = held + decoder.decode(data)
         held = "\r" if text.endswith("\r") else ""
         first, *more = _END.split(text.removesuffix("\r"))
         parts.append(first)
@@ -40,16 +41,7 @@ def _lines(reads: Iterable[bytes]) -> Iterator[tuple[int, str]]:
             parts = [last]
     rest = "".join(parts)
     if rest or held:
-        yield at, rest
-
-
-def _texts(reads: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    """The text of each read; at the end, U+FFFD for a character that was cut, or nothing."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    at = -1
-    for at, data in enumerate(reads):
-        yield at, decoder.decode(data)
-    yield at + 1, decoder.decode(b"", final=True)
+        yield at + 1, rest
 
 
 READER = PeerReader(

@@ -44,8 +44,6 @@ def _event(block: bytes, at: int) -> SeenEvent | None:
     event, last_id = "message", None
     for raw in block.splitlines():
         line = raw.decode("utf-8")
-        if not line.strip():
-            continue
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if field == "data":

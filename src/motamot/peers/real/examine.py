@@ -24,7 +24,8 @@ What client libraries make of an event stream, seen over a real HTTP connection 
 chunk of its own, and each library is asked by the call that its users make. What is right is what WHATWG HTML,
 “Server-sent events”, says; `motamot.sse` reads the same bytes, and is tested against the standard clause by clause.
 A client that gives lines only (`iter_lines` and the like) has its lines read by the standard's rules here, so what it
-gets wrong is its lines' fault.""".splitlines()
+gets wrong is its lines' fault. What a reader in Node gets wrong may be Node's: v24.19 drops a second byte-order mark
+when a read has cut the first, v20.20 does not.""".splitlines()
 _SUMMARY = """\
 ## Summary
 

@@ -175,6 +175,7 @@ class Node:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env={**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"},
         )
         self._pump = threading.Thread(target=_pump, args=(self._process.stdout, self._lines), daemon=True)
         self._pump.start()

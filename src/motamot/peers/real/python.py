@@ -232,11 +232,18 @@ def _langgraph() -> Read:
     return read
 
 
+def _session() -> Any:
+    """Of requests, past any proxy that the environment names: only this machine is asked."""
+    session = importlib.import_module("requests").Session()
+    session.trust_env = False
+    return session
+
+
 def _sseclient() -> Read:
-    sseclient, requests = importlib.import_module("sseclient"), importlib.import_module("requests")
+    sseclient, session = importlib.import_module("sseclient"), _session()
 
     def read(stream: Stream) -> Iterator[SeenEvent]:
-        with requests.get(stream.url, stream=True, timeout=SECONDS) as response:
+        with session.get(stream.url, stream=True, timeout=SECONDS) as response:
             for sse in sseclient.SSEClient(response).events():
                 yield _event(sse.data, sse.event, sse.id, stream.at)
 
@@ -244,10 +251,10 @@ def _sseclient() -> Read:
 
 
 def _requests_lines() -> Read:
-    requests = importlib.import_module("requests")
+    session = _session()
 
     def read(stream: Stream) -> Iterator[SeenEvent]:
-        with requests.get(stream.url, stream=True, timeout=SECONDS) as response:
+        with session.get(stream.url, stream=True, timeout=SECONDS) as response:
             lines = (line.decode("utf-8", "replace") for line in response.iter_lines(chunk_size=None))
             yield from _fields(lines, lambda: stream.at)
 
@@ -255,10 +262,10 @@ def _requests_lines() -> Read:
 
 
 def _requests_sse() -> Read:
-    source = importlib.import_module("requests_sse").EventSource
+    source, session = importlib.import_module("requests_sse").EventSource, _session()
 
     def read(stream: Stream) -> Iterator[SeenEvent]:
-        with source(stream.url, timeout=SECONDS, max_connect_retry=0, on_error=_stop) as events:
+        with source(stream.url, session=session, timeout=SECONDS, max_connect_retry=0, on_error=_stop) as events:
             for sse in events:
                 yield _event(sse.data, sse.type, sse.last_event_id, stream.at)
 

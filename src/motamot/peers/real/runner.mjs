@@ -19,6 +19,8 @@ const SECONDS = Number(process.argv[2]);
 const FOLDERS = process.argv.slice(3).map((folder) => resolve(folder));
 
 // Libraries complain on the console; standard output is for answers only.
+const print = process.stdout.write.bind(process.stdout);
+process.stdout.write = () => true;
 for (const name of ["log", "info", "warn", "error", "debug"]) console[name] = () => {};
 
 /** The folder of an installed package, or null. */
@@ -261,6 +263,11 @@ for (const [name, { package: from, make }] of Object.entries(LIBRARIES)) {
   }
 }
 
+/** Is told what a library throws where nobody can catch it: in a timer, or in an event of its own. */
+let thrown = () => {};
+process.on("uncaughtException", (error) => thrown(error));
+process.on("unhandledRejection", () => {}); // of what a library has started and waits for no more
+
 /** One stream, within SECONDS. open: gives the response; more: is told when the next read is wanted. */
 async function read(library, open, more, url, names) {
   const ending = new AbortController();
@@ -268,6 +275,7 @@ async function read(library, open, more, url, names) {
   let timer;
   const late = new Promise((_, fail) => {
     timer = setTimeout(() => fail(new Error(`not at its end after ${SECONDS} s`)), SECONDS * 1000);
+    thrown = fail;
   });
   let threw = null;
   try {
@@ -276,6 +284,7 @@ async function read(library, open, more, url, names) {
     threw = `${error?.name ?? "Error"}: ${error?.message ?? error}`;
   } finally {
     clearTimeout(timer);
+    thrown = () => {};
     ending.abort();
   }
   return { events: reading.events, threw };
@@ -297,11 +306,7 @@ const given = (reads) => async () =>
     { headers: { "content-type": "text/event-stream" } },
   );
 
-// What a library starts and does not wait for must not end the others.
-process.on("unhandledRejection", () => {});
-process.on("uncaughtException", () => {});
-
-const write = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
+const write = (value) => print(`${JSON.stringify(value)}\n`);
 write({ node: process.version, found, missing });
 for await (const line of createInterface({ input: process.stdin })) {
   const { library, url, streams, names } = JSON.parse(line);
