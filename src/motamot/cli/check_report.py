@@ -12,11 +12,10 @@ from motamot.exam.compare import Compared
 from motamot.exam.page_faults import PAGE_FAULTS
 from motamot.findings import Examination, Fault, Finding, Level, Promise
 from motamot.findings.faults import FAULTS
+from motamot.findings.recognise import Shape
 from motamot.tape import Tape
 
 __all__ = ["Checked", "Report", "State", "Whole", "every_fault", "filtered"]
-
-STREAMLESS = frozenset({"html", "json", "empty"})
 
 
 class State(StrEnum):
@@ -80,6 +79,8 @@ class Checked:
         told = self.examined.judged[promise]
         if told == "lost":
             return "not judged: what was found is left out of this report"
+        if promise is Promise.ONCE and self.compared is not None:
+            return "not judged: the page asked once; how often its server asked the model is not seen from here"
         return told
 
 
@@ -134,4 +135,4 @@ def _is_no_stream(one: Checked) -> bool:
     if one.examined is None or one.tape is None or one.problem is None:
         return False
     fine = one.tape.status is None or one.tape.status < 300
-    return fine and one.examined.protocol in STREAMLESS - {"empty"}
+    return fine and one.examined.recognised.shape in (Shape.HTML, Shape.JSON)

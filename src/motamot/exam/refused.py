@@ -8,8 +8,10 @@ from html import unescape
 from typing import Any
 from urllib.parse import urlsplit
 
-from motamot.findings import Examination
+from motamot.findings import Examination, Level
+from motamot.findings.recognise import Shape
 from motamot.tape import Tape
+from motamot.tape.formats.har import HOW_TO_EXPORT
 
 __all__ = ["refused"]
 
@@ -23,15 +25,19 @@ _HEADERS = "-H 'Authorization: Bearer …', or -H 'Cookie: …' as the browser's
 
 def refused(tape: Tape, examined: Examination) -> str | None:
     """Why there is no stream to check in this response, in a sentence or two; None where there is one."""
+    shape = examined.recognised.shape
     if tape.status is not None and (tape.status >= 300 or tape.status == 204):
         return _status(tape, tape.status)
-    if examined.protocol == "html":
+    if shape is Shape.HTML:
         return _html(_head(tape))
-    if examined.protocol == "json":
+    if shape is Shape.JSON:
         return _json(_head(tape))
-    if examined.protocol == "empty":
-        broke = tape.end == "reset" or any("body" in note for note in tape.notes)
-        return "the body is empty" + (": " + tape.notes[0] if broke and tape.notes else "")
+    if not examined.bytes and tape.source == "har":
+        return f"{tape.notes[-1] if tape.notes else 'The recording holds no body for this response.'} {HOW_TO_EXPORT}."
+    lost = any(finding.fault.level is not Level.NOTE for finding in examined.findings)
+    if (not examined.bytes or not (examined.events or lost)) and shape in (Shape.EMPTY, Shape.EVENTS):
+        ends = {"reset": "the connection broke", "left": "whoever read it left"}.get(tape.end, "the body ended")
+        return f"{ends} before anything came" if not examined.bytes else f"{ends} without one event in it"
     if examined.protocol == "text" and examined.recognised.sure == "guess":
         first = next((line for line in _head(tape).splitlines() if line.strip()), "")
         return (
