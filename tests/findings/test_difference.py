@@ -137,35 +137,35 @@ def _lines(count: int) -> list[str]:
 
 def _prose() -> str:
     rng = random.Random(1)
-    return " ".join(f"w{rng.randrange(5000)}" + "." * (at % 12 == 0) + "\n" * (at % 60 == 0) for at in range(700_000))
+    return " ".join(f"w{rng.randrange(5000)}" + "." * (at % 12 == 0) + "\n" * (at % 60 == 0) for at in range(250_000))
 
 
 LARGE: dict[str, Callable[[], tuple[str, str]]] = {
     "sentences glued": lambda: ((text := _prose()), text.replace(". ", ".").replace("\n", "")),
     "no blanks left": lambda: ((text := _prose()), "".join(text.split())),
     "unrelated": lambda: ((text := _prose()), text[::-1]),
-    "one word": lambda: ("a" * 4_000_000, "a" * 2_000_000 + "b" + "a" * 1_000_000),
-    "repeated words": lambda: ("ha " * 1_000_000 + "x" + "ha " * 300_000, "ho " * 1_300_000),
-    "lines in reverse": lambda: ("".join(_lines(150_000)), "".join(reversed(_lines(150_000)))),
+    "one word": lambda: ("a" * 1_500_000, "a" * 700_000 + "b" + "a" * 400_000),
+    "repeated words": lambda: ("ha " * 300_000 + "x" + "ha " * 100_000, "ho " * 400_000),
+    "lines in reverse": lambda: ("".join(_lines(50_000)), "".join(reversed(_lines(50_000)))),
     "lines shuffled": lambda: (
-        "".join(_lines(150_000)),
-        "".join(sorted(_lines(150_000), key=lambda line: hash((line, 7)))),
+        "".join(_lines(50_000)),
+        "".join(sorted(_lines(50_000), key=lambda line: hash((line, 7)))),
     ),
-    "nothing of it": lambda: ("".join(_lines(150_000)), "x" * 4_000_000),
+    "nothing of it": lambda: ("".join(_lines(50_000)), "x" * 1_500_000),
     "all so far": lambda: ("".join(_lines(100)), "".join("".join(_lines(at)) for at in range(100)) * 15),
     "short lines": lambda: (
-        "".join(f"{at}z\n" for at in range(400_000)),
-        "".join(f"{at}z\nq{at}\n" for at in range(200_000)),
+        "".join(f"{at}z\n" for at in range(120_000)),
+        "".join(f"{at}z\nq{at}\n" for at in range(60_000)),
     ),
 }
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_large_texts_take_seconds_whatever_they_hold(name: str) -> None:
+def test_large_texts_take_a_second_or_two_whatever_they_hold(name: str) -> None:
     original, got = LARGE[name]()
     began = time.process_time()
     differs = difference(original, got)
-    assert time.process_time() - began < 15
+    assert time.process_time() - began < 8
     assert not differs.exact
 
 
