@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ESBUILD = "esbuild@0.28.2"
 
 _PAGE = '<!doctype html><meta charset="utf-8"><div id="root"></div><script src="/page.js"></script>'
-_SOURCES = Path(__file__).parents[1] / "clients_js"
+SOURCES = Path(__file__).parents[1] / "clients_js"
 _SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
 
@@ -45,15 +45,15 @@ def launched() -> Iterator[Browser]:
             browser.close()
 
 
-def bundled(source: str, *packages: str) -> str:
+def bundled(source: Path, *packages: str) -> str:
     """A page's script with everything in it, as `esbuild` makes it for development: React then checks what it can.
 
     packages: `name@version`, the first one's name before the rest.
     """
     name, _, version = packages[0].rpartition("@")
     place = npm_package(name, version, *packages[1:], ESBUILD)
-    shutil.copyfile(_SOURCES / source, place / source)  # beside the packages: that is where esbuild looks for them
-    command = [node(), place / "node_modules" / "esbuild" / "bin" / "esbuild", place / source]
+    shutil.copyfile(source, place / source.name)  # beside the packages: that is where esbuild looks for them
+    command = [node(), place / "node_modules" / "esbuild" / "bin" / "esbuild", place / source.name]
     done = subprocess.run(
         [*command, "--bundle", "--jsx=automatic", "--log-level=warning"], capture_output=True, text=True, check=False
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.page.bundles import Served, bundled, launched, served
+from tests.page.bundles import SOURCES, Served, bundled, launched, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -33,7 +33,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def script() -> str:
-    return bundled("assistant_ui.jsx", *PACKAGES)
+    return bundled(SOURCES / "assistant_ui.jsx", *PACKAGES)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.page.bundles import Served, bundled, launched, served
+from tests.page.bundles import SOURCES, Served, bundled, launched, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -30,7 +31,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def script() -> str:
-    return bundled("use_chat.jsx", *PACKAGES)
+    return bundled(SOURCES / "use_chat.jsx", *PACKAGES)
 
 
 @pytest.fixture
@@ -167,6 +168,21 @@ def test_another_window_of_the_chat_shows_the_answer_too_and_stops_it(serve: Ser
         is_in(window, "ready")
         assert window.locator("em").all_text_contents() == ["stopped"]
     assert len(s.model.requests) == 1
+
+
+def test_the_program_of_the_documentation_runs_as_it_stands(browser: Browser, tmp_path: Path) -> None:
+    page_of = (Path(__file__).parents[2] / "docs" / "clients.md").read_text("utf-8")
+    [code] = re.findall(r"^```jsx\n(.*?)^```$", page_of, re.MULTILINE | re.DOTALL)
+    render = 'import { createRoot } from "react-dom/client"; createRoot(window.root).render(<Chat />);'
+    here = code.replace('"http://127.0.0.1:8000/api/ui-message"', "window.settings.api")
+    assert here != code
+    source = tmp_path / "of_the_page.jsx"
+    source.write_text(here + render)
+    with served(browser, tmp_path, bundled(source, *PACKAGES), [{"say": "Hello, world."}]) as s:
+        page = s.open()
+        page.click("text=Ask")
+        page.wait_for_selector("text=Hello, world.")
+        assert page.locator("p").all_text_contents() == ["Hello", "Hello, world."]
 
 
 def test_a_page_that_goes_away_stops_the_model(serve: Serve) -> None:
