@@ -224,7 +224,7 @@ def _summary(reports: Sequence[Report]) -> list[str]:
         cells = [_kept(report.rules), _kept(report.plain) if report.plain else "", _kept(report.json)]
         cells.append(report.mark)
         lines.append(
-            f"| [{_heading(library)}](#{_anchor(library)}) | {library.home} | `{library.how}` | {' | '.join(cells)} |"
+            f"| [{library.title}](#{_anchor(library)}) | {library.home} | `{library.how}` | {' | '.join(cells)} |"
         )
     return [*lines, ""]
 
@@ -237,13 +237,9 @@ def _kept(verdicts: Sequence[Verdict]) -> str:
     return f"{sum(not verdict.wrong for verdict in verdicts)} of {len(verdicts)}"
 
 
-def _heading(library: Library) -> str:
-    return f"{library.title}{', events' if 'below the JSON' in library.how else ''}"
-
-
 def _anchor(library: Library) -> str:
     """As hosts make it of a heading: letters, digits and hyphens."""
-    text = _heading(library).lower().replace(" ", "-")
+    text = library.title.lower().replace(" ", "-")
     return "".join(character for character in text if character.isalnum() or character in "-_")
 
 
@@ -255,7 +251,7 @@ def _by_rule(reports: Sequence[Report]) -> list[str]:
         "| --- | --- | --- |",
     ]
     for rule in RULES:
-        broken = [_heading(r.library) for r in reports for v in r.rules if v.name == rule.name and v.wrong]
+        broken = [r.library.title for r in reports for v in r.rules if v.name == rule.name and v.wrong]
         lines.append(f"| {rule.name} | {rule.clause} | {', '.join(broken) or '–'} |")
     return [*lines, ""]
 
@@ -263,8 +259,8 @@ def _by_rule(reports: Sequence[Report]) -> list[str]:
 def _by_hazard(reports: Sequence[Report]) -> list[str]:
     lines = [*_BY_TEXT]
     for hazard in HAZARDS:
-        plain = [_heading(r.library) for r in reports for v in r.plain if v.name == hazard.name and v.wrong]
-        in_json = [_heading(r.library) for r in reports for v in r.json if v.name == hazard.name and v.wrong]
+        plain = [r.library.title for r in reports for v in r.plain if v.name == hazard.name and v.wrong]
+        in_json = [r.library.title for r in reports for v in r.json if v.name == hazard.name and v.wrong]
         lines.append(f"| {hazard.name} | {', '.join(plain) or '–'} | {', '.join(in_json) or '–'} |")
     return [*lines, ""]
 
@@ -273,7 +269,7 @@ def _by_library(reports: Sequence[Report]) -> list[str]:
     lines = ["## By reader", ""]
     for report in reports:
         library = report.library
-        lines += [f"### {_heading(library)}", "", f"{library.home}, `{library.how}`. {_tells(library)}", ""]
+        lines += [f"### {library.title}", "", f"{library.home}, `{library.how}`. {_tells(library)}", ""]
         told = [
             *(("rule", verdict) for verdict in report.rules),
             *(("as text", verdict) for verdict in report.plain),

@@ -15,7 +15,7 @@ __all__ = ["Library"]
 class Library:
     """A client library, ready to read.
 
-    name:    for the command line, `real-…`.
+    name:    for the command line, `real-…`; `…-events` where a package that parses JSON is read below that.
     package: as its registry has it; version: as installed; home: `PyPI` or `npm`.
     how:     the call that its users make, as this room makes it.
     stream:  what it takes the data for, in the words of `PeerReader.stream`; not `text`: it parses the JSON of the data
@@ -37,7 +37,7 @@ class Library:
     @property
     def title(self) -> str:
         """As a table heads it."""
-        return f"{self.package} {self.version}"
+        return f"{self.package} {self.version}{', events' if self.name.endswith('-events') else ''}"
 
     @property
     def values(self) -> bool:
