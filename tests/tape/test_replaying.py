@@ -182,7 +182,7 @@ def test_a_page_elsewhere_reads_it_where_it_is_let_in(chromium: Chromium, cors: 
             await page.goto(own.url.replace("127.0.0.1", "localhost"))
             origin = own.url.replace("127.0.0.1", "localhost").rstrip("/")
             async with await replay(TAPE, speed=10, cors=origin if cors else None) as other:
-                script = """url => fetch(url, {method: "PUT", headers: {"content-type": "application/json"}, body: "{}"})
+                script = """url => fetch(url, {method: "PUT", headers: {"x-own": "1"}, body: "{}"})
                   .then(response => response.text()).catch(error => `refused: ${error.message}`)"""
                 text: str = await page.evaluate(script, other.url)
             await page.close()

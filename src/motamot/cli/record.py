@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -66,8 +67,8 @@ def record(
         seconds=timeout,
         most_bytes=max_bytes,
     )
-    if output is not None and output != "-" and Path(output).is_dir():
-        raise InvalidRequest(f"{output} is a folder: name a file for the tape")
+    if output is not None and output != "-":
+        _can_hold(Path(output))
     tape, stopped = asyncio.run(_run(recorder))
     _keep(tape, output)
     say(f"motamot: {_summary(tape)}")
@@ -107,6 +108,16 @@ def _keep(tape: Tape, output: str | None) -> None:
         write_result(dumps(tape).decode())
     else:
         save(tape, output)
+
+
+def _can_hold(path: Path) -> None:
+    """Before anything is asked, and paid: an answer that cannot be kept is lost. Raises: InvalidRequest."""
+    if path.is_dir():
+        raise InvalidRequest(f"{path} is a folder: name a file for the tape")
+    if not path.parent.is_dir():
+        raise InvalidRequest(f"{path} cannot be written: {path.parent} is no folder")
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidRequest(f"{path} cannot be written: nothing can be made in {path.parent.absolute()}")
 
 
 def _summary(tape: Tape) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
-import os
+import shutil
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -120,10 +120,7 @@ def _room(width: int | None) -> int | None:
         return width or None
     if not is_terminal(sys.stdout):
         return None
-    try:
-        return max(20, os.get_terminal_size(sys.stdout.fileno()).columns)
-    except OSError:
-        return None
+    return max(20, shutil.get_terminal_size().columns)
 
 
 def _json(tape: Tape, read_by: ShownAs | None) -> Iterator[str]:

@@ -25,3 +25,4 @@ CONNECT_SECONDS: Final = 10.0  # a server that does not take a connection by the
 CONNECTIONS: Final = 100  # open at a time; more are closed
 REQUEST_BYTES: Final = 20_000_000  # of a request's body, which is read and thrown away
 REQUEST_SECONDS: Final = 30.0  # until a request is whole
+DELIVERY_SECONDS: Final = 5.0  # for what was sent to arrive before the connection is broken

@@ -27,7 +27,6 @@ _NOT_AGAIN = frozenset(
 _NO_BODY = frozenset({204, 304})
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_DELIVERY_SECONDS = 5.0
 
 
 async def replay(
@@ -171,7 +170,7 @@ class Replay:
                     await writer.drain()
             await self._wait(tape.ended_at, started)
         if tape.end in ("reset", "left"):
-            await all_delivered(writer.transport, _DELIVERY_SECONDS)
+            await all_delivered(writer.transport, bounds.DELIVERY_SECONDS)
             reset_on_close(writer.transport)
             return
         if chunked and not bodiless:
