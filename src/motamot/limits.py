@@ -63,6 +63,7 @@ class Limits:
     replay_seconds: float = _limit(600, "s", "how long an ended exchange can be read again from memory")
     stop_memory_seconds: float = _limit(30, "s", "a stop that comes before its begin is remembered so long")
     stops_remembered: int = _count(10_000, "stops", "what strangers can make us remember")
+    chats_remembered: int = _count(10_000, "chats", "of the AI SDK: which answer is under way in each; 2 kB at most")
     connections: int = _count(10_000, "connections", "open at a time; more are told 503")
     head_bytes: int = _count(64_000, "bytes", "a request's line and headers; browsers send 8 kB with many cookies")
     head_seconds: float = _limit(10, "s", "a request's head that trickles in holds a connection")

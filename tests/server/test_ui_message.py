@@ -15,7 +15,6 @@ import pytest
 from motamot.answer import By, Code, Outcome, Started, ToolReturned
 from motamot.assistant import Assistant
 from motamot.limits import Limits
-from motamot.server.routes import ui_message
 from tests.scripted.wire import Client
 from tests.server.reading import Stream, Visitor, request, run
 from tests.server.support import Served, serving
@@ -315,6 +314,37 @@ class TestOnce:
                 second = await whole(v, body(said("u1"), answered(exchange(first)), said("u2")))
                 assert second.text == "Again."
                 assert told(s) == [("user", "Hello"), ("assistant", ANSWER), ("user", "Hello")]
+
+        run(scenario())
+
+    def test_a_message_sent_again_after_a_restart_is_still_answered(self, tmp_path: Path) -> None:
+        async def scenario() -> None:
+            v = Visitor(0)
+            for _ in range(2):
+                async with serving(tmp_path, [SAID]) as s:
+                    v.port = s.port
+                    stream = await whole(v)
+                    assert stream.text == ANSWER
+                    assert stream.ended is not None
+                    assert stream.ended.outcome is Outcome.COMPLETE
+            assert not s.model.requests
+
+        run(scenario())
+
+    def test_a_request_that_went_astray_does_not_hide_the_answer_under_way(self, tmp_path: Path) -> None:
+        async def scenario() -> None:
+            async with serving(tmp_path, [SAID, HELD]) as s:
+                v = Visitor(s.port)
+                one = await whole(v)
+                asked = body(said("u1"), answered(exchange(one)), said("u2", "And?"), resumable=True)
+                two = await (await ask(v, asked)).until("w2 ")
+                assert (await whole(v)).body == one.body
+                await two.close()
+                s.model.release("more")
+                back_again = await (await back(v)).to_end()
+                assert exchange(back_again) == exchange(two)
+                assert back_again.text == ANSWER
+                await back_again.close()
 
         run(scenario())
 
@@ -645,11 +675,10 @@ class TestLeaving:
 
         run(scenario())
 
-    def test_the_chats_that_are_remembered_are_counted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_chats_that_are_remembered_are_counted(self, tmp_path: Path) -> None:
         async def scenario() -> None:
-            async with serving(tmp_path, [HELD]) as s:
+            async with serving(tmp_path, [HELD], limits=Limits(chats_remembered=3)) as s:
                 v = Visitor(s.port)
-                monkeypatch.setattr(ui_message, "CHATS", 3)
                 first = await (await ask(v, body(resumable=True))).until("w2 ")
                 for number in range(3):
                     assert (await v.fetch("GET", f"{PATH}/other{number}/stream")).status == 204

@@ -38,7 +38,7 @@ from motamot.answer import (
     ToolReturned,
     TurnEnded,
 )
-from motamot.errors import MotamotError
+from motamot.errors import InvalidRequest, MotamotError
 from motamot.limits import Limits
 from motamot.protocols._json import encodable, encode_line, loads, one_line, plain
 from motamot.protocols.base import (
@@ -385,8 +385,10 @@ class UIMessage(Protocol):
         return UIMessageReader(max_event_bytes=max_event_bytes)
 
     def refusal(self, error: MotamotError) -> bytes:
-        """The sentence alone: the clients make the whole body the message of the error that a page shows."""
-        return encodable(error.message).encode()
+        """A sentence, and the place: the clients make the whole body the message of the error that a page shows."""
+        field = error.field if isinstance(error, InvalidRequest) else None
+        place = f" ({field})" if field is not None and field not in error.message else ""
+        return encodable(error.message + place).encode()
 
 
 PROTOCOL = UIMessage()

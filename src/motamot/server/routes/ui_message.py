@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["Chats", "routes"]
 
 _JSON = "application/json"
-CHATS = 10_000  # remembered: what strangers can make us hold, 2 kB each at most
 _DELETIONS = 8  # of one chat's conversation that are looked behind
 _GOOD = (Outcome.COMPLETE, Outcome.TRUNCATED, Outcome.FILTERED)
 _PREFIX = 26  # letters that the keys of all answers to one message have in common
@@ -55,7 +54,7 @@ _PREFIX = 26  # letters that the keys of all answers to one message have in comm
 
 def routes(site: Site) -> list[Route]:
     """What the AI SDK's `DefaultChatTransport` uses, and a stop."""
-    chats = Chats()
+    chats = Chats(site.limits.chats_remembered)
     # A chat's id may hold any printable character, a slash too.
     return [
         Route("/api/ui-message", answered(chats.ask, site, PROTOCOL), methods=["POST"]),
@@ -79,9 +78,10 @@ class _Chat:
 
 
 class Chats:
-    """The chats of one site, those used last."""
+    """The chats of one site, those used last. most: so many of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._chats: OrderedDict[tuple[str, str], _Chat] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -95,8 +95,6 @@ class Chats:
         chat = self._chat(visitor, asked.thread or "")
         async with chat.asking:
             exchange = await self._exchange(site, request, chat, asked, assistant, visitor)
-            chat.exchange = exchange.id
-            chat.questions = frozenset(asked.same)
             comes_back = chat.comes_back if asked.comes_back is None else asked.comes_back
             follower = exchange.follow(resumable=comes_back)
         return Streamed(site, request, follower, PROTOCOL.writer(), PROTOCOL, visitor)
@@ -151,7 +149,7 @@ class Chats:
             self._chats.clear()
         chat = self._chats.setdefault((visitor.name, name), _Chat())
         self._chats.move_to_end((visitor.name, name))
-        while len(self._chats) > CHATS:
+        while len(self._chats) > self._most:
             self._chats.popitem(last=False)
         return chat
 
@@ -168,6 +166,8 @@ class Chats:
         if known is None and last is not None:
             known = await _found(site, visitor, last.id)
         if known is not None and _is_the_same(known, asked, assistant):
+            if latest is None or latest is known:  # else a request that went astray, of a question long before
+                chat.exchange, chat.questions = known.id, frozenset(asked.same)
             return known
         if before is not None and before.outcome is None:
             replaced = await _found(site, visitor, before.id)
@@ -184,6 +184,7 @@ class Chats:
         )
         tokens = assistant.limits.history_tokens
         exchange, _ = await ask(site, request, question, assistant, visitor, past_tokens=tokens)
+        chat.exchange, chat.questions = exchange.id, frozenset(asked.same)
         return exchange
 
 
