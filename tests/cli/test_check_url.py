@@ -142,15 +142,17 @@ class TestFaultyServers:
 
     def test_a_body_and_headers_go_as_they_are_given(self, place: Place) -> None:
         (place.folder / "body.json").write_text('{"prompt": "où ?"}')
+        (place.folder / "key.txt").write_text("Authorization: Bearer sk-1\n\nX-A: b\n")
 
         async def run() -> tuple[Done, Bot]:
             async with bot(Wire(TEXT)) as served:
                 url = f"{served.url}/stream"
-                return await asyncio.to_thread(place.run, "check", url, "-d", "@body.json", "-H", "X-A: b"), served
+                return await asyncio.to_thread(place.run, "check", url, "-d", "@body.json", "-H", "@key.txt"), served
 
         done, served = asyncio.run(run())
         assert done.status == 0, done.out
         assert served.requests == [("POST", "/stream", '{"prompt": "où ?"}'.encode())]
+        assert "Authorization: Bearer sk-1\r\nX-A: b\r\n" in served.heads[0]
 
     def test_a_key_in_a_header_is_shown_nowhere(self, place: Place) -> None:
         done, _ = checked(place, Wire(TEXT), "-H", "Authorization: Bearer sk-very-secret")

@@ -39,10 +39,11 @@ class Wire:
 
 @dataclass
 class Bot:
-    """A chatbot that runs. requests: method and path of what was asked, with the body."""
+    """A chatbot that runs. requests: method and path of what was asked, with the body; heads: their heads."""
 
     url: str
     requests: list[tuple[str, str, bytes]] = field(default_factory=list)
+    heads: list[str] = field(default_factory=list)
 
     @property
     def asked(self) -> int:
@@ -65,6 +66,7 @@ async def bot(wire: Wire, html: str = "", whole: str | None = None) -> AsyncIter
             length = next(
                 (int(line[15:]) for line in head.lower().splitlines() if line.startswith("content-length:")), 0
             )
+            served.heads.append(head)
             served.requests.append((method, path, await reader.readexactly(length)))
             if path.startswith("/stream"):
                 await _stream(writer, wire)
@@ -75,8 +77,8 @@ async def bot(wire: Wire, html: str = "", whole: str | None = None) -> AsyncIter
             else:
                 _document(writer, b"nothing here", "text/plain", "404 Not Found")
             await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client has left, or the test is over
         finally:
             tasks.discard(task)
             writer.close()

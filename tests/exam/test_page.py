@@ -14,7 +14,7 @@ import pytest
 
 from motamot.answer import Text
 from motamot.errors import MotamotError
-from motamot.exam.browser import BrowserMissing
+from motamot.exam.browser import BrowserMissing, opened
 from motamot.exam.compare import Compared, compare
 from motamot.exam.page import Heard, Plan, visit
 from motamot.protocols import PROTOCOLS
@@ -277,6 +277,26 @@ def test_whoever_stops_keeps_what_was_heard() -> None:
     assert b"".join(TOKENS).startswith(one.tape.body)
     assert len(one.tape.pieces) >= 2
     assert took < 5
+
+
+def test_whoever_chats_by_hand_is_heard_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two questions, as a hand puts them: nobody says here when they come. The window itself needs a screen."""
+    monkeypatch.setattr("motamot.exam.page.opened", lambda *, window: opened(window=False))
+    html = page().replace("</script>", "ask('one'); setTimeout(() => ask('two'), 6000);</script>")
+
+    async def run() -> list[Heard]:
+        stop = asyncio.Event()
+
+        def tell(words: str) -> None:
+            if words == "heard 2 answers":
+                stop.set()
+
+        async with bot(LIVE, html) as served:
+            return await visit(served.url + "/", Plan(window=True), stop=stop, tell=tell)
+
+    got = asyncio.run(run())
+    assert [one.tape.request and one.tape.request.body for one in got] == [b'{"message":"one"}', b'{"message":"two"}']
+    assert [names(compare(one, text_of(one))) for one in got] == [[], []]
 
 
 def test_without_playwright_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,8 @@ def check(
         str | None, typer.Option("--data", "-d", metavar="BODY", help="The body to POST, or @FILE, or @- for stdin.")
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="A header of the request.")
+        list[str] | None,
+        typer.Option("--header", "-H", metavar="LINE", help="`Name: value`, or @FILE with such lines; repeatable."),
     ] = None,
     protocol: Annotated[
         str | None, typer.Option(metavar="NAME", help="The protocol, where it is not told by the address or content.")

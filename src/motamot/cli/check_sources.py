@@ -46,19 +46,16 @@ class Asking:
     seconds: float = 120
 
 
-def headers_of(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Headers as `Name: value`. Raises: InvalidRequest."""
+def headers_of(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Headers as `Name: value`, or `@FILE` with such lines. Raises: InvalidRequest, which quotes no value."""
     found = []
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if (
-            not colon
-            or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name.strip())
-            or "\n" in value
-            or "\r" in value
-        ):
-            raise InvalidRequest(f"-H {line[:100]!r} is no header: 'Name: value'", field="header")
-        found.append((name.strip(), value.strip()))
+    for one in given:
+        lines = _file(one[1:], "-H").decode("utf-8", "replace").splitlines() if one.startswith("@") else [one]
+        for line in filter(str.strip, lines):
+            name, colon, value = line.partition(":")
+            if not colon or not _TOKEN.fullmatch(name.strip()) or "\n" in value or "\r" in value:
+                raise InvalidRequest("a header is given as -H 'Name: value'; this one is no header", field="header")
+            found.append((name.strip(), value.strip()))
     return tuple(found)
 
 
@@ -131,12 +128,12 @@ def _body(data: str) -> bytes:
 def _file(name: str, option: str) -> bytes:
     try:
         with Path(name).open("rb") as file:
-            read = file.read(bounds.FILE_BYTES + 1)
+            read = file.read(bounds.REQUEST_BYTES + 1)
     except (OSError, ValueError) as error:
         told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InvalidRequest(f"{option}: the file {name} cannot be read: {told}") from error
-    if len(read) > bounds.FILE_BYTES:
-        raise InvalidRequest(f"{option}: the file {name} is larger than {bounds.FILE_BYTES:,} bytes")
+    if len(read) > bounds.REQUEST_BYTES:
+        raise InvalidRequest(f"{option}: the file {name} is larger than {bounds.REQUEST_BYTES:,} bytes")
     return read
 
 

@@ -68,7 +68,7 @@ class Stream:
             status=self.status,
             headers=self.headers,
             request=self.request,
-            end=self.end,
+            end="left" if self.open else self.end,  # it goes on, and whoever heard it does not
             head_at=self._since(self.head_at),
             ended_at=self._since(self.ended_at),
             source="live",

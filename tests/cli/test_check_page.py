@@ -1,0 +1,126 @@
+"""`motamot check --page`: a real browser before a real page, through the command itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.support import Done, Place
+from tests.exam.support import ANSWER, Wire, bot, page, writes
+from tests.need import need
+from tests.server.support import serving
+
+SHOWS_ALL = "const take = (data) => { if (data !== '[DONE]') { text += data; show(text); } };"
+
+
+@pytest.fixture(autouse=True)
+def _browser() -> None:
+    there = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    need(any(map(shutil.which, there)), "Chromium: apt-get install chromium")
+
+
+def checked(place: Place, wire: Wire, html: str, *options: str) -> Done:
+    async def run() -> Done:
+        async with bot(wire, html) as served:
+            return await asyncio.to_thread(place.run, "check", "--page", served.url + "/", *options, timeout=50)
+
+    return asyncio.run(run())
+
+
+def recordings(done: Done) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(done.out)["recordings"]
+    return found
+
+
+def test_our_own_page_loses_nothing(place: Place, tmp_path: Path) -> None:
+    script = [{"say": re.findall(r"\S+\s*", ANSWER), "pace": "40ms"}, {"usage": {"prompt": 5, "completion": 9}}]
+
+    async def run() -> Done:
+        async with serving(tmp_path, [script, script]) as served:
+            arguments = ("check", "--page", served.url + "/", "--send", "one", "--send", "two", "--json")
+            return await asyncio.to_thread(place.run, *arguments, timeout=50)
+
+    done = asyncio.run(run())
+    assert done.status == 0, done.out
+    assert done.err.splitlines() == ["motamot: asked: one", "motamot: asked: two"]
+    one, two = recordings(done)
+    for told in (one, two):
+        assert (told["protocol"], told["findings"]) == ("motamot", [])
+        assert told["page"]["characters"] == len(ANSWER)
+        assert told["promises"]["live"]["state"] == "kept"
+
+
+def test_a_page_that_shows_errors_as_answers_is_found_out(place: Place) -> None:
+    wire = Wire([writes('{"error":"Failed to process message. Please try again."}')])
+    done = checked(place, wire, page(take=SHOWS_ALL), "--send", "which arpeggio fits Am F C G")
+    out = " ".join(done.out.decode().split())
+    assert done.status == 1
+    assert "page-error-shown must, safe: an error object of the wire stands on the page as an answer" in out
+    assert '{"error":"Failed to process message. Please try again."}' in out
+
+
+def test_what_was_lost_before_the_wire_is_not_laid_to_the_page(place: Place) -> None:
+    """White space between sentences is gone before they are sent: only the whole answer would show it."""
+    glued = [writes(piece) for piece in re.split(r"(?<=[.!?])\s+", ANSWER)]
+    done = checked(place, Wire([*glued, b"data: [DONE]\n\n"]), page(), "--send", "hi", "--json")
+    [told] = recordings(done)
+    assert (done.status, told["state"]) == (0, "nothing lost")  # the page shows what came
+    assert told["promises"]["exact"]["state"] == "not_judged"
+
+
+@pytest.mark.parametrize(
+    ("html", "options", "words"),
+    [
+        ("<p>no chat</p>", ("--headless",), "asked nothing by itself"),
+        ("<textarea></textarea>", ("--send", "hi", "--into", "#nowhere"), "--into '#nowhere' finds nothing"),
+    ],
+)
+def test_what_cannot_be_visited_is_a_sentence(place: Place, html: str, options: tuple[str, ...], words: str) -> None:
+    done = checked(place, Wire([]), html, *options)
+    assert (done.status, done.out, words in done.err) == (2, b"", True), done.err
+
+
+def test_ctrl_c_ends_the_visit_and_what_came_is_checked(place: Place) -> None:
+    wire = Wire([writes(f"word{number} ") for number in range(300)], every=0.2)
+
+    async def run() -> str:
+        async with bot(wire, page()) as served:
+
+            def chat() -> str:
+                with place.terminal("check", "--page", served.url + "/", "--send", "hi") as terminal:
+                    terminal.read_until("asked: hi")
+                    time.sleep(2)
+                    os.killpg(terminal.process.pid, signal.SIGINT)  # as a terminal does: the browser's driver, too
+                    terminal.wait(20)
+                    return terminal.seen
+
+            return await asyncio.to_thread(chat)
+
+    seen = " ".join(asyncio.run(run()).split())
+    assert "whoever read it left" in seen
+    assert "Traceback" not in seen
+    assert "page-" not in seen
+
+
+def test_without_playwright_it_is_said_what_to_install(place: Place) -> None:
+    (place.folder / "without" / "playwright").mkdir(parents=True)
+    (place.folder / "without" / "playwright" / "__init__.py").write_text("raise ImportError('not installed')\n")
+    environ = {"PYTHONPATH": str(place.folder / "without")}
+    done = place.run("check", "--page", "http://127.0.0.1:1/", "--send", "hi", environ=environ)
+    assert done.status == 2
+    assert "pip install 'motamot[page]'" in done.err
+
+
+def test_without_a_screen_the_way_without_a_window_is_said(place: Place) -> None:
+    done = place.run("check", "--page", "http://127.0.0.1:1/")
+    assert done.status == 2
+    assert "--send TEXT" in done.err
