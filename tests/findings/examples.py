@@ -164,7 +164,22 @@ EXAMPLES: dict[str, Example] = {
         alike=tape(text("bye", "bye") + END),
         why="Two equal short pieces may be the answer.",
     ),
+    "glued-pieces": Example(
+        shows=tape(events(ROUTING, "Solo over Am.", "- Am: play A, C and E.", "- C: play C, E and G.", "[DONE]")),
+        alike=tape(text("Pi", " is", " 3", ".", "14", ".", "\n\n", "It", " goes", " on", ".") + END),
+        why="Tokens end where they end.",
+    ),
+    "wire-in-text": Example(
+        shows=tape("data: data: Hello\ndata: \n\ndata: data:  there\ndata: \n\ndata: [DONE]\n\n"),
+        alike=tape(events("A stream looks so:", "data: Hello", " and then a blank line.", "[DONE]")),
+        why="A text about event streams has such a line now and then.",
+    ),
     # --- ends
+    "empty-stream": Example(
+        shows=tape(": keep-alive\n\n"),
+        alike=tape("", status=204),
+        why="204 says that there is nothing.",
+    ),
     "missing-terminal-event": Example(
         shows=tape(MORCEAUX),
         alike=tape(MORCEAUX, end="left"),

@@ -140,7 +140,7 @@ def test_an_empty_body_is_no_answer() -> None:
 
 
 def test_a_head_alone_is_examined_too() -> None:
-    assert set(names(HEAD_ONLY)) == {"compressed-stream", "buffering-headers"}
+    assert set(names(HEAD_ONLY)) == {"compressed-stream", "buffering-headers", "empty-stream"}
 
 
 @pytest.mark.parametrize("name", ["motamot", "morceaux", "ga-text", "openai"])

@@ -25,6 +25,7 @@ NOT_JUDGED = "not judged: "
 """How a promise was judged; what follows `NOT_JUDGED` says why it was not."""
 
 _UPSTREAM = ("openai", "anthropic", "ollama")
+_FAILED = 400  # the first HTTP status of an error
 _DELTAS_MIN = 4  # fewer say nothing of whether an answer was live
 _LIVE_SECONDS = 0.5  # an answer that took less was as good as there at once
 _MISSING_AT_END = frozenset({"finish-missing", "done-missing", "usage-missing", "tool-args-truncated"})
@@ -141,7 +142,7 @@ class _Pass:
                 self._reading.take(piece.data)
             scene.bytes += len(piece.data)
         ended = scene.tape.ended_at
-        if ended is not None and scene.tape.timed and ended - last > scene.silence[0]:
+        if ended is not None and scene.timed and ended - last > scene.silence[0]:
             scene.silence = (ended - last, last, scene.bytes)
         self._close(lines)
         return self._examination()
@@ -237,6 +238,8 @@ class _Pass:
         rule = self._rules.get(kind)
         if rule is None or (self.scene.left and kind in _MISSING_AT_END):
             return
+        if kind == "error-in-stream" and self.scene.shape is Shape.JSON and (self.scene.tape.status or 200) >= _FAILED:
+            return  # an error with its own status and document is where it belongs
         message = sentence[:1].upper() + sentence[1:] + "."
         self.scene.sightings.add(rule.fault, message, self.scene.here())
 
@@ -305,7 +308,7 @@ def _place(finding: Finding) -> int:
 
 def _times(scene: Scene) -> Times:
     tape = scene.tape
-    if not tape.timed:
+    if not scene.timed:
         return Times(head=tape.head_at, end=tape.ended_at)
     seconds, since, _ = scene.silence
     return Times(
@@ -343,7 +346,7 @@ def _exact(scene: Scene) -> str | None:
 def _live(scene: Scene) -> str | None:
     if not scene.text_deltas:
         return "there is no text in it"
-    if not scene.tape.timed:
+    if not scene.timed:
         return "the recording holds no times"
     if scene.text_deltas < _DELTAS_MIN:
         return "the answer came in too few pieces to tell"

@@ -111,6 +111,11 @@ class Scene:
         self._room = TEXT_BYTES
 
     @property
+    def timed(self) -> bool:
+        """Whether the times are those of the reads; in a HAR they are not (a held-back answer looks live there)."""
+        return self.tape.timed and self.tape.source != "har"
+
+    @property
     def left(self) -> bool:
         """Whoever recorded it left: that the end is missing says nothing of the server."""
         return self.tape.end == "left"

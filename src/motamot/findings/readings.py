@@ -7,6 +7,8 @@ readers; the others are read here, from their JSON.
 from __future__ import annotations
 
 import codecs
+import json
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -31,11 +33,17 @@ _LIMITS = Limits(event_bytes=EVENT_BYTES, answer_bytes=TEXT_BYTES, answer_events
 _PINGS = {"ping", "keep-alive", "keepalive", "heartbeat"}
 _DONE = "[DONE]"
 _JSON_BYTES = 16 << 20
+_EMPTY_EVENT_BYTES = 12
+_TAB = 9
+_USAGE = re.compile(rb'"(?:usage|usageMetadata|usage_metadata|token_usage)"\s*:\s*\{')
+_USAGE_KEYS = ("usage", "usageMetadata", "usage_metadata", "token_usage")
+_USAGE_DEPTH = 4
 _LINE_BYTES = EVENT_BYTES
 _WHOLE_KEYS = ("text", "naturalLanguageAnswer", "answer", "content", "response", "output_text", "reply", "message")
 _PIECE_KEYS = ("token", "delta", "text", "content", "chunk", "response", "answer", "output")
 _MINE = frozenset({"unterminated-last-event", "not-an-event-stream", "error-field", "cumulative-deltas"})
 """What an assembly names, too, and finders here name for every protocol."""
+_BROKEN = frozenset({"error-in-stream", "json-parse"})
 _WITH_TURN = "repeated-full-text"  # named at the end by comparing texts: likewise; met in the stream, it is told
 
 
@@ -74,7 +82,7 @@ class Reading:
 
 
 class _Upstream(Reading):
-    """A completion, as `motamot.model` puts it together."""
+    """A completion, as `motamot.model` puts it together; beside it, what that copes with and does not tell."""
 
     def __init__(self, hear: Hear, kind: Kind) -> None:
         super().__init__(hear)
@@ -82,14 +90,42 @@ class _Upstream(Reading):
         self._assembly.watch(self._note)
         # Lines have no blank line to end them: what is left of one is the assembly's to name.
         self._others = _MINE - {"unterminated-last-event"} if kind is Kind.OLLAMA_NDJSON else _MINE
+        self._openai = kind is Kind.OPENAI_CHAT
+        self._usage_elsewhere = False
         self._deltas = 0
 
     def _note(self, kind: str, sentence: str) -> None:
-        if kind not in self._others:
+        if kind not in self._others and not (kind == "usage-missing" and self._usage_elsewhere):
             self.hear.note(kind, sentence)
 
     def take(self, raw: bytes) -> None:
+        if len(raw) <= _EMPTY_EVENT_BYTES and raw.strip() == b"data:":
+            self.hear.note("comment-as-data", "an empty event came, a keep-alive most likely")
+        if _TAB in raw or b"NaN" in raw or b"Infinity" in raw:
+            _look_strictly(raw, self.hear)
+        if self._openai and b'"usage' in raw and _USAGE.search(raw):
+            self._look_for_usage(raw)
+        if self._openai and self._assembly.done:
+            self._look_behind_the_end(raw)
         self._tell(self._assembly.feed(raw))
+
+    def _look_behind_the_end(self, raw: bytes) -> None:
+        """Events behind `[DONE]`; behind an error nothing is expected, and nothing read."""
+        if raw.startswith(b"data:") and b"[DONE]" not in raw and not self._assembly.noted & _BROKEN:
+            self.hear.note("done-in-text", "more data comes after `[DONE]`, where every client has stopped")
+
+    def _look_for_usage(self, raw: bytes) -> None:
+        """Places that the assembly does not look at, and a chunk that brings usage and no `choices`."""
+        values, rest = json_values(raw.partition(b"data:")[2].decode("utf-8", "replace").strip())
+        chunk = values[0] if len(values) == 1 and not rest else None
+        if not isinstance(chunk, dict):
+            return
+        if not isinstance(chunk.get("choices"), list) and not chunk.get("error"):
+            self.hear.note("choices-missing", "a chunk has no choices")
+        place = _usage_place(chunk)
+        if place is not None:
+            self._usage_elsewhere = True
+            self.hear.note("usage-nonstandard-place", f"usage came in {place[:60]}")
 
     def _tell(self, answers: Iterable[AnswerEvent]) -> None:
         texts = 0
@@ -162,15 +198,15 @@ class _Json(Reading):
         ends: Callable[[dict[str, Any]], str | None],
         others: Callable[[dict[str, Any]], bool],
         *,
-        done: bool = True,
+        upstream: bool = False,
     ) -> None:
         super().__init__(hear)
         self._deltas, self._ends, self._others = deltas, ends, others
-        self._done = done
+        self._upstream = upstream
         self._joiner = SurrogateJoiner()
 
     def event(self, event: Event) -> None:
-        if self._done and event.data.strip() == _DONE:
+        if event.data.strip() == _DONE:
             return
         for value in _values(event, self.hear):
             if not isinstance(value, dict):
@@ -185,6 +221,8 @@ class _Json(Reading):
             end = self._ends(value)
             if end is not None:
                 self.hear.ended(end)
+                if end in ("error", "response.failed") and self._upstream:
+                    self.hear.note("error-in-stream", "an error came among the events")
 
     def close(self) -> None:
         held = self._joiner.close()
@@ -307,14 +345,49 @@ def reading_for(scene: Scene, hear: Hear) -> Reading:
         case "ag-ui":
             return _Json(hear, _ag_ui_delta, _ag_ui_end, _ag_ui_other)
         case "openai-responses":
-            return _Json(hear, _responses_delta, _responses_end, _responses_other)
+            return _Json(hear, _responses_delta, _responses_end, _responses_other, upstream=True)
         case _:
             return _Raw(hear)
+
+
+def _look_strictly(raw: bytes, hear: Hear) -> None:
+    """Name JSON that the tolerant parsers of some take and the others refuse: NaN, a bare control character."""
+    data = b"\n".join(line[5:] for line in raw.splitlines() if line.startswith(b"data:")) or raw
+    try:
+        json.loads(data, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        values, rest = json_values(data.decode("utf-8", "replace").strip())
+        if values and not rest:
+            hear.note("json-parse", "the data is JSON to tolerant parsers only: NaN, or a bare control character")
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
+
+
+def _usage_place(chunk: dict[str, Any], path: str = "", depth: int = 0) -> str | None:
+    """Where in a chunk usage stands other than at its top, or None."""
+    for key, value in chunk.items():
+        if not isinstance(value, dict):
+            if isinstance(value, list) and value and isinstance(value[0], dict) and depth < _USAGE_DEPTH:
+                inside = _usage_place(value[0], f"{path}{key}[0].", depth + 1)
+                if inside is not None:
+                    return inside
+            continue
+        if key in _USAGE_KEYS and (depth or key != "usage") and any(type(count) is int for count in value.values()):
+            return f"{path}{key}"
+        if key not in _USAGE_KEYS and depth < _USAGE_DEPTH:
+            inside = _usage_place(value, f"{path}{key}.", depth + 1)
+            if inside is not None:
+                return inside
+    return None
 
 
 def _values(event: Event, hear: Hear) -> list[Any]:
     """The JSON values of one event; what is off is told."""
     data = event.data.strip()
+    if not data:
+        hear.note("comment-as-data", "an empty event came, a keep-alive most likely")
     if data.startswith(":") or data.lower() in _PINGS:
         hear.note("comment-as-data", f"a keep-alive came as data: {data[:40]!r}")
         return []
@@ -323,6 +396,8 @@ def _values(event: Event, hear: Hear) -> list[Any]:
         hear.note("missing-blank-line", "two events ran into one")
     if rest and not (values and rest.strip() == _DONE):
         hear.note("json-parse", "the data of an event is not JSON")
+    if "\t" in data or "NaN" in data or "Infinity" in data:
+        _look_strictly(data.encode("utf-8", "surrogatepass"), hear)
     for value in values:
         hear.value(value)
     return values

@@ -216,7 +216,7 @@ def _of_json(text: str, whole: bool, kind: str) -> Recognised | None:
     firsts = [_object(line) for line in lines[: _HEAD_EVENTS if whole or len(lines) > 1 else 0]]
     ndjson = "ndjson" in kind or "jsonl" in kind or "json-seq" in kind
     good = sum(value is not None for value in firsts)
-    if good and (good > 1 or ndjson or _is_ollama(firsts[0])) and good * 2 > len(firsts):
+    if good and (good > 1 or ndjson or _is_ollama(firsts[0])) and good * 2 >= len(firsts):  # the last may be cut
         if any(_is_ollama(value) for value in firsts):
             return _is("ollama", Shape.LINES, "certain", "lines of JSON with `message` or `response`, and `done`")
         return _is("json-lines", Shape.LINES, "likely", "each line is a JSON object")

@@ -28,7 +28,7 @@ class _Delivery(Finder):
 
     def at_end(self) -> None:
         scene = self.scene
-        if scene.lumps and scene.tape.timed and scene.tape.source != "har":
+        if scene.lumps and scene.timed:
             self.judge(scene.lumps[0].at, scene.lumps[-1].last, sorted(scene.tape.upstream_at))
 
     def judge(self, first: float, last: float, upstream: list[float]) -> None:
@@ -177,7 +177,7 @@ BATCHED_DELIVERY = Rule(
 class _NoKeepalive(Finder):
     def at_end(self) -> None:
         seconds, since, offset = self.scene.silence
-        if self.scene.tape.timed and seconds >= _SILENCE_MAX:
+        if self.scene.timed and seconds >= _SILENCE_MAX:
             self.saw(
                 f"Nothing came for {seconds:.0f} s, from {since:.1f} s after the request on, not even a comment.",
                 Evidence(offset=offset, at=since),

@@ -11,7 +11,7 @@ from motamot.findings.finding import Evidence, Fault, Level, Promise
 from motamot.findings.recognise import Shape
 from motamot.sse import Event
 
-__all__ = ["DONE_IN_TEXT", "ERROR_AS_TEXT", "FOREIGN_END_MARK", "MISSING_TERMINAL_EVENT"]
+__all__ = ["DONE_IN_TEXT", "EMPTY_STREAM", "ERROR_AS_TEXT", "FOREIGN_END_MARK", "MISSING_TERMINAL_EVENT"]
 
 _DONE = "[DONE]"
 _RAW = frozenset({"ga-text", "event-stream"})
@@ -49,6 +49,31 @@ MISSING_TERMINAL_EVENT = Rule(
         harm="Clients take a cut answer for a whole one; a browser's EventSource asks, and pays, again.",
     ),
     _MissingTerminalEvent,
+)
+
+
+class _EmptyStream(Finder):
+    """No event at all, comments aside. What a body that is no event stream lacks is not named here."""
+
+    def at_end(self) -> None:
+        scene = self.scene
+        if scene.shape is not Shape.EVENTS or scene.events or scene.left or scene.over is not None:
+            return
+        if scene.tape.status in (None, 200) and "unterminated-last-event" not in scene.sightings:
+            self.saw("The stream ended without a single event.")
+
+
+EMPTY_STREAM = Rule(
+    Fault(
+        id="empty-stream",
+        promise=Promise.EXACT,
+        level=Level.MUST,
+        title="an event stream without an event",
+        clause=f"{SSE_PROCESS}: a stream that ends is connected to again; status 204 says that there is nothing",
+        remedy="Send the end of the answer in every case; where nothing is to be sent, answer with 204 or an error.",
+        harm="Clients show an empty answer, and take it for a complete one; a browser asks again and again.",
+    ),
+    _EmptyStream,
 )
 
 

@@ -72,10 +72,11 @@ class _RepeatedFullText(Finder):
         last = scene.last_text
         if scene.truncated or scene.text_deltas < 2 or (self._growing and len(last) < _SAME_LONG):
             return
-        text = scene.text
-        told = last.strip()
-        repeated = len(told) > 1 and text.endswith(last) and text[: -len(last)].strip() == told
-        if repeated and "cumulative-deltas" not in scene.sightings:
+        text, told = scene.text, last.strip()
+        before = text[: -len(last)]
+        # To the letter, or a long one up to white space about it: " Yes." after "Yes." is an answer.
+        repeated = text.endswith(last) and (before == last or (len(told) >= _SAME_LONG and before.strip() == told))
+        if repeated and len(told) > 1 and "cumulative-deltas" not in scene.sightings:
             self.saw_nowhere(f"The last delta repeats the whole answer, {len(told):,} characters.")
 
 
