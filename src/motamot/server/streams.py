@@ -87,8 +87,6 @@ class Streamed(Response):
         held: Callable[[Ended], Response | None] | None = None,
     ) -> None:
         sent = {"Content-Type": protocol.content_type, **protocol.headers, **guards.cors(request, site.origins)}
-        if request.scope.get("http_version", "1.1") < "2":  # connections are not a response's business from there on
-            sent["Connection"] = "close"
         super().__init__(headers={**sent, **(headers or {})})
         del self.headers["content-length"]
         self.raw_headers.extend(visitor.cookie)
