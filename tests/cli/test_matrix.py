@@ -131,10 +131,16 @@ class TestReal:
             "sentence-lossless",
         )
         done = place.run("matrix", *options)
-        assert done.status == 0
+        assert (done.status, done.err) == (0, "")
         assert re.search(r"httpx-sse.* exact$", done.out.decode(), re.MULTILINE), done.out
-        if "npm" in done.err:
-            assert all(line.startswith("motamot: ") for line in done.err.splitlines())
+
+    def test_what_is_not_installed_is_told_and_the_rest_reads(self, place: Place) -> None:
+        options = ("--real", "--writers", "gachatbot-api", "--chunks", "sentence-lossless")
+        done = place.run("matrix", *options, "--node-modules", str(place.folder))
+        assert done.status == 0
+        assert "GaChatbot.Api  HTML standard" in done.out.decode()
+        assert all(line.startswith("motamot: ") for line in done.err.splitlines())
+        assert "npm install" in done.err
 
 
 class TestBadInput:
@@ -148,7 +154,8 @@ class TestBadInput:
             (("--chunks", "number.json"), '--chunks: number.json must be a list of texts, as ["One. ", "Two."]'),
             (("--answer", "missing"), "--answer: missing cannot be read: No such file or directory"),
             (("--answer", "latin"), "--answer: latin is not UTF-8: byte 1 cannot be read"),
-            (("--answer", "large"), "--answer: large has more than 1,048,576 bytes"),
+            (("--answer", "large"), "--answer: large has more than 262,144 bytes"),
+            (("--lesson", "--json"), "--lesson stands alone: "),
             (("--answer", "."), "--answer: . cannot be read: Is a directory"),
         ],
     )
@@ -156,7 +163,7 @@ class TestBadInput:
         (place.folder / "text").write_text("a")
         (place.folder / "number.json").write_text('["a", 1]')
         (place.folder / "latin").write_bytes(b"a\xe9b")
-        (place.folder / "large").write_bytes(b"a" * (1 << 20) + b"b")
+        (place.folder / "large").write_bytes(b"a" * (1 << 18) + b"b")
         done = place.run("matrix", *arguments)
         assert (done.status, done.out) == (2, b"")
         assert done.err.startswith(f"motamot: {words}")

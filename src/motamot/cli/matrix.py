@@ -15,8 +15,8 @@ from motamot.errors import LimitExceeded, MotamotError
 
 __all__ = ["matrix"]
 
-_ANSWER_BYTES = 1 << 20
-"""The longest answer: all pairs over it take some seconds."""
+_ANSWER_BYTES = 1 << 18
+"""The longest answer: all pairs over it take about ten seconds."""
 
 T = TypeVar("T")
 
@@ -64,6 +64,8 @@ def matrix(
     from motamot.peers.matrix import Split, cells
 
     if lesson:
+        if answer or writers or readers or real or read_bytes or as_json or names:
+            raise MotamotError("--lesson stands alone: its answers, writers and readers are the lesson's")
         from motamot.cli.matrix_lesson import run
 
         write_result(harmless(run()))
@@ -74,8 +76,9 @@ def matrix(
 
         found, missing = real_readers(tuple(node_modules or ()))
         known |= found
-        for sentence in missing:
-            say(f"motamot: {sentence}")
+        if readers is None or not all(name in known for name in readers.split(",")):
+            for sentence in missing:
+                say(f"motamot: {sentence}")
     if names:
         write_result(harmless(matrix_forms.listing(WRITERS, known, CHUNKERS)))
         return

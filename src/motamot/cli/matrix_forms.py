@@ -17,6 +17,7 @@ from motamot.peers.rendered import Blocks, blocks
 __all__ = ["columns", "document", "listing", "table"]
 
 _QUOTES = 2  # of each kind of difference
+_LONGEST = 120  # characters of a quote
 _WORDS = {
     "glued": "glued",
     "lost": "lost",
@@ -92,7 +93,8 @@ def _became(mark: str, cell: Cell, before: Blocks) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """On one line, as a string of a program."""
+    """On one line, as a string of a program; of a long one, its beginning."""
+    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     return '"' + "".join(_ESCAPES.get(letter, letter) for letter in text) + '"'
 
 
