@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from itertools import pairwise
 
 import pytest
@@ -359,20 +360,27 @@ class TestAgUi:
         assert json_text({"a": [0.85, 0, None, True, "\ud83d"]}) == r'{"a":[0.85,0,null,true,"\uFFFD"]}'
         assert json_text('\\"\\u00e9') == r'"\\\u0022\\u00e9"'  # text that looks like an escape stays text
 
-    def test_the_sequence_is_the_hosts(self) -> None:
-        stream = WRITERS["ag-ui"].write(["a\n", "b"])
-        kinds = [line.split(b'"')[3].decode() for line in stream.split(b"\n") if line]
-        assert kinds == [
-            "RUN_STARTED",
-            "STEP_STARTED",
-            "TEXT_MESSAGE_START",
-            "TEXT_MESSAGE_CONTENT",
-            "TEXT_MESSAGE_CONTENT",
-            "TEXT_MESSAGE_END",
-            "RUN_FINISHED",
-        ]
+    @pytest.mark.parametrize(
+        ("name", "expected"),
+        [
+            ("ag-ui", "RUN_STARTED STEP_STARTED START CONTENT CONTENT END RUN_FINISHED"),
+            (
+                "ag-ui-gaapi",
+                "RUN_STARTED STATE_SNAPSHOT START CONTENT CONTENT END STEP_STARTED STATE_DELTA RUN_FINISHED",
+            ),
+        ],
+    )
+    def test_the_sequence_is_the_hosts(self, name: str, expected: str) -> None:
+        stream = WRITERS[name].write(["a\n", "b"])
+        lines = [line for line in stream.split(b"\n") if line]
+        kinds = [json.loads(line.removeprefix(b"data: "))["type"].removeprefix("TEXT_MESSAGE_") for line in lines]
+        assert kinds == expected.split()
         assert stream.isascii()
-        assert all(line.startswith(b"data: {") for line in stream.split(b"\n") if line)
+        assert stream.count(b"\n") == 2 * len(lines)
+
+    def test_without_text_one_host_frames_it_and_the_other_does_not(self) -> None:
+        assert b"TEXT_MESSAGE" not in WRITERS["ag-ui"].write([])
+        assert WRITERS["ag-ui-gaapi"].write([]).count(b"TEXT_MESSAGE") == 2
 
     @given(st.lists(st.text(), max_size=5))
     def test_any_text_comes_through_but_pieces_of_blanks(self, pieces: list[str]) -> None:

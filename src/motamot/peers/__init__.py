@@ -42,6 +42,7 @@ from motamot.peers.readers import json_events as json_reader
 from motamot.peers.readers import native as native_reader
 from motamot.peers.writers import (
     ag_ui,
+    ag_ui_gaapi,
     ga_text,
     gaapi,
     gaapi_lines,
@@ -94,6 +95,7 @@ _WRITERS = (
     naive_escaped.WRITER,
     json_events.WRITER,
     ag_ui.WRITER,
+    ag_ui_gaapi.WRITER,
     native.WRITER,
 )
 _CHUNKERS = (

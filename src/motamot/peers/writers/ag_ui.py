@@ -8,11 +8,11 @@ from typing import Any
 from motamot.peers.base import PeerWriter
 from motamot.peers.dotnet import blank, json_text
 
-__all__ = ["WRITER", "event"]
+__all__ = ["MESSAGE", "RUN", "TIMESTAMP", "WRITER", "event"]
 
-_RUN = "run_0123456789abcdef0123456789abcdef"
-_MESSAGE = "msg_" + _RUN[:8]
-_TIMESTAMP = 1790640000000  # any will do: 2026-09-29
+RUN = "run_0123456789abcdef0123456789abcdef"
+MESSAGE = "msg_" + RUN[:8]
+TIMESTAMP = 1790640000000  # any will do: 2026-09-29
 
 
 def event(kind: str, **fields: Any) -> bytes:
@@ -23,12 +23,12 @@ def event(kind: str, **fields: Any) -> bytes:
 def write(pieces: Sequence[str]) -> bytes:
     """The whole sequence of an answer in that host; a piece of white space alone is left out."""
     said = [piece for piece in pieces if not blank(piece)]
-    run = {"threadId": "thread_1", "runId": _RUN, "timestamp": _TIMESTAMP}
-    out = [event("RUN_STARTED", **run), event("STEP_STARTED", stepName="skill.improvisation", runId=_RUN)]
+    run = {"threadId": "thread_1", "runId": RUN, "timestamp": TIMESTAMP}
+    out = [event("RUN_STARTED", **run), event("STEP_STARTED", stepName="skill.improvisation", runId=RUN)]
     if said:
-        out.append(event("TEXT_MESSAGE_START", messageId=_MESSAGE, role="assistant"))
-        out += [event("TEXT_MESSAGE_CONTENT", messageId=_MESSAGE, delta=piece) for piece in said]
-        out.append(event("TEXT_MESSAGE_END", messageId=_MESSAGE))
+        out.append(event("TEXT_MESSAGE_START", messageId=MESSAGE, role="assistant"))
+        out += [event("TEXT_MESSAGE_CONTENT", messageId=MESSAGE, delta=piece) for piece in said]
+        out.append(event("TEXT_MESSAGE_END", messageId=MESSAGE))
     out.append(event("RUN_FINISHED", **run))
     return b"".join(out)
 
