@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from motamot.peers import READERS
+from motamot.peers.libraries.seen import answer
 from motamot.peers.real import PACKAGES, Library, RealLibraries, node, real_readers, wire
 from motamot.peers.real.examine import Report, examine, page
 from motamot.peers.real.rules import HAZARDS, RULES
@@ -24,8 +26,10 @@ ROOT = Path(__file__).parent.parent.parent
 PYTHON = [
     "real-httpx-sse",
     "real-openai",
+    "real-openai-chat",
     "real-openai-events",
-    "real-anthropic",
+    "real-anthropic-chat",
+    "real-anthropic-events",
     "real-sseclient",
     "real-launchdarkly",
     "real-requests-sse",
@@ -42,16 +46,18 @@ NPM = [
     "real-fetch-event-source",
     "real-fetch-event-stream",
     "real-openai-node",
+    "real-openai-node-chat",
     "real-openai-node-events",
+    "real-anthropic-node-chat",
     "real-anthropic-node-events",
     "real-assistant-stream",
     "real-ag-ui",
     "real-ai",
 ]
 KNOWS_NO_MARK = {"real-langgraph", "real-ag-ui"}  # the end of their protocols is an event of its own
-COUNTS_READS = {  # those whose reads can be seen as they are taken
-    *("real-httpx-sse", "real-openai", "real-openai-events", "real-anthropic", "real-langgraph", "real-httpx-lines"),
-    *NPM,
+HIDES_READS = {  # those whose reads cannot be seen as they are taken
+    *("real-sseclient", "real-launchdarkly", "real-requests-sse", "real-aiohttp-sse-client"),
+    *("real-requests-lines", "real-aiohttp-lines"),
 }
 
 
@@ -84,13 +90,25 @@ def test_every_library_is_found_at_its_version(real: RealLibraries) -> None:
     assert found == PACKAGES
 
 
+def piece(library: Library, text: str) -> bytes:
+    """One event that holds a piece of an answer, as this library takes it."""
+    if library.stream == "text":
+        return encode(text)
+    value: dict[str, object] = {"text": text}
+    if library.stream == "openai":
+        value = {"choices": [{"index": 0, "delta": {"content": text}}]}
+    elif library.stream == "anthropic":
+        value = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+    return encode(json.dumps(value), event="content_block_delta" if library.stream == "anthropic" else None)
+
+
 def test_a_library_is_handed_each_read_by_itself(library: Library) -> None:
     """The number of the read that completed an event is known to those whose reads can be seen."""
-    blocks = [b'data: {"text":"a"}\n\n', b'data: {"text":"b"}\n\n', b'data: {"text":"c"}\n\n']
+    blocks = [piece(library, text) for text in "abc"]
     stream = b"".join(blocks)
     seen = library.read([stream[at : at + 1] for at in range(len(stream))])
-    assert [event.data for event in seen.events] == ['{"text":"a"}', '{"text":"b"}', '{"text":"c"}']
-    if library.name in COUNTS_READS:
+    assert answer(seen, values=library.values).text == "abc"
+    if library.name not in HIDES_READS:
         ends = [len(b"".join(blocks[: number + 1])) - 1 for number in range(3)]
         # a pipe of web streams may have taken the next read when its reader is told of an event
         assert all(0 <= event.at - end <= 1 for event, end in zip(seen.events, ends, strict=True))
@@ -98,29 +116,36 @@ def test_a_library_is_handed_each_read_by_itself(library: Library) -> None:
 
 def test_an_answer_is_what_stands_before_the_end_mark(library: Library) -> None:
     """By the texts of its events; a reader of JSON finds it where the protocols have it."""
+    stream = piece(library, "one\ntwo") + piece(library, ", three")
     if library.stream == "text":
-        stream = encode('{"type":"routing","agentId":"x"}') + encode("one\ntwo") + encode(", three") + encode("[DONE]")
-    else:
-        stream = encode('{"text":"one\\ntwo"}') + encode('{"text":", three"}')
-        stream += b"" if library.name in KNOWS_NO_MARK else encode("[DONE]")
+        stream = encode('{"type":"routing","agentId":"x"}') + stream
+    if library.name not in KNOWS_NO_MARK:
+        stream += encode("[DONE]")
     got = library.reader().read([stream])
     assert (got.text, got.threw, got.complete) == ("one\ntwo, three", None, True)
 
 
-def test_an_openai_client_finds_the_text_of_chunks(real: RealLibraries) -> None:
-    chunk = '{"id":"1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"hé"}}]}'
+def test_chunks_without_choices_and_events_of_other_kinds_are_no_text(real: RealLibraries) -> None:
+    usage = '{"id":"1","object":"chat.completion.chunk","choices":[],"usage":{"total_tokens":3}}'
+    thought = '{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}'
     for library in real.libraries:
-        if library.name in ("real-openai", "real-openai-node", "real-ai"):
-            got = library.reader().read([encode(chunk), encode("[DONE]")])
-            assert (got.text, got.threw) == ("hé", None), library.name
+        if library.stream == "openai":
+            stream = encode(usage) + piece(library, "hé") + encode(usage) + encode("[DONE]")
+        elif library.stream == "anthropic":
+            stream = encode(thought, event="content_block_delta") + piece(library, "hé")
+        else:
+            continue
+        got = library.reader().read([stream])
+        assert (got.text, got.threw) == ("hé", None), library.name
 
 
 def test_what_a_library_throws_is_told_and_what_came_before_it_stays(real: RealLibraries) -> None:
     for library in real.libraries:
         if library.values:
-            got = library.reader().read([encode('{"text":"a"}'), encode("{not JSON")])
-            assert got.text == "a"
-            assert got.threw is not None
+            broken = encode("{not JSON", event="content_block_delta" if library.stream == "anthropic" else None)
+            got = library.reader().read([piece(library, "a"), broken])
+            assert got.text == "a", library.name
+            assert got.threw is not None, library.name
             assert re.match(r"\w+: .", got.threw)
             assert not got.complete
 
@@ -128,7 +153,7 @@ def test_what_a_library_throws_is_told_and_what_came_before_it_stays(real: RealL
 def test_events_of_a_name_are_heard(real: RealLibraries) -> None:
     """Also by a reader that must be told the names beforehand."""
     tell = [library for library in real.libraries if "event" in library.tells]
-    assert len(tell) == len(PYTHON + NPM) - 4
+    assert len(tell) == len([library for library in real.libraries if not library.values]) + 1  # langgraph-sdk
     for library in tell:
         seen = library.read([b'event: delta\ndata: {"text":"a"}\n\n'])
         assert [event.event for event in seen.events] == ["delta"], library.name
@@ -165,7 +190,11 @@ def test_the_end_mark_is_the_end_an_event_or_too_much(real: RealLibraries) -> No
     marks = {library.name: examine(library, every_cut=False).mark for library in real.libraries if library.values}
     assert marks == {
         "real-openai": "the end",
+        "real-openai-chat": "the end",
+        "real-anthropic-chat": "skipped",
         "real-openai-node": "the end",
+        "real-openai-node-chat": "the end",
+        "real-anthropic-node-chat": "skipped",
         "real-ai": "skipped",
         "real-langgraph": "throws",
         "real-ag-ui": "throws",
@@ -221,9 +250,10 @@ def test_a_python_package_that_is_not_there_is_told_with_its_command(monkeypatch
     monkeypatch.setitem(sys.modules, "httpx_sse", None)
     monkeypatch.setattr("openai.OpenAI", None)
     monkeypatch.setattr(node, "find_node", lambda: None)
+    gone = ("real-httpx-sse", "real-openai", "real-openai-chat", "real-openai-events")
     with RealLibraries() as libraries:
         names = [library.name for library in libraries.libraries]
-    assert names == [name for name in PYTHON if name not in ("real-httpx-sse", "real-openai", "real-openai-events")]
+    assert names == [name for name in PYTHON if name not in gone]
     assert libraries.missing[0] == "httpx-sse is not installed: pip install httpx-sse"
     assert re.fullmatch(r"openai \S+ cannot be used: TypeError: .*", libraries.missing[1])
     assert len(libraries.missing) == 3
@@ -354,4 +384,5 @@ def test_what_the_rules_call_right_is_the_standard() -> None:
         assert Decoder().feed(rule.stream), rule.name
         assert rule.json is None or Decoder().feed(rule.json), rule.name
     for hazard in HAZARDS:
-        assert len(Decoder().feed(hazard.plain)) == len(Decoder().feed(hazard.json)) == 2, hazard.name
+        for stream in (hazard.plain, hazard.json("json"), hazard.json("openai"), hazard.json("anthropic")):
+            assert len(Decoder().feed(stream)) == 2, hazard.name

@@ -54,7 +54,7 @@ def _units(text: str) -> int:
 
 READER = PeerReader(
     name="ag-ui-client",
-    title="@ag-ui/client 1.0.0, port",
+    title="@ag-ui/client 1.0.0 (port)",
     origin="npm @ag-ui/client 1.0.0, parseSSEStream",
     read=reading(read, values=True),
     habits=(

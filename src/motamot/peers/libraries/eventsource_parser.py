@@ -78,7 +78,7 @@ class _Block:
 
 READER = PeerReader(
     name="eventsource-parser",
-    title="eventsource-parser 4.1.3, port",
+    title="eventsource-parser 4.1.3 (port)",
     origin="npm eventsource-parser 4.1.3, EventSourceParserStream behind TextDecoderStream",
     read=reading(read),
     habits=("A second byte-order mark at the start is dropped too.",),

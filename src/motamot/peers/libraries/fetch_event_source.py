@@ -41,7 +41,7 @@ def _text(data: bytes) -> str:
 
 READER = PeerReader(
     name="fetch-event-source",
-    title="fetch-event-source 2.0.1, port",
+    title="fetch-event-source 2.0.1 (port)",
     origin="npm @microsoft/fetch-event-source 2.0.1, onmessage",
     read=reading(read),
     habits=(

@@ -46,7 +46,7 @@ def _lines(reads: Iterable[bytes]) -> Iterator[tuple[int, str]]:
 
 READER = PeerReader(
     name="httpx-sse",
-    title="httpx-sse 0.4.3, port",
+    title="httpx-sse 0.4.3 (port)",
     origin="PyPI httpx-sse 0.4.3, EventSource.iter_sse",
     read=reading(read),
     habits=HABITS,

@@ -35,7 +35,7 @@ def _take(lines: list[bytes], fields: Fields, at: int, events: list[SeenEvent]) 
 
 READER = PeerReader(
     name="openai-python",
-    title="openai-python 3.57.0, port",
+    title="openai-python 3.57.0 (port)",
     origin="PyPI openai 3.57.0, the decoder of Stream",
     read=reading(read),
     habits=(*HABITS, "Bytes that are not UTF-8 throw."),

@@ -57,7 +57,7 @@ def _event(block: bytes, at: int) -> SeenEvent | None:
 
 READER = PeerReader(
     name="sseclient-py",
-    title="sseclient-py 1.9.0, port",
+    title="sseclient-py 1.9.0 (port)",
     origin="PyPI sseclient-py 1.9.0, SSEClient.events",
     read=reading(read),
     habits=(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from motamot.peers.libraries.seen import Seen, SeenEvent
 from motamot.peers.real.library import Library
-from motamot.peers.real.rules import HAZARDS, RULES
+from motamot.peers.real.rules import HAZARDS, RULES, Hazard
 from motamot.sse import Decoder, Event, encode
 
 __all__ = ["Report", "Verdict", "cuts", "examine", "few_cuts", "page"]
@@ -32,7 +32,7 @@ _SUMMARY = """\
 *Rules*: those kept at every cut, of those that can show with this reader: it cannot lose an id that it never tells.
 Each rule's stream is read whole, byte by byte, by three bytes, and cut in two at every place. *As text* and *as JSON*:
 the awkward texts further down, each as the data of an event, and as JSON in it; whole and byte by byte. A reader that
-parses the JSON of the data itself is tried with JSON only.
+parses the JSON of the data itself is tried with JSON only; the chat calls of OpenAI and Anthropic with theirs.
 
 *`[DONE]`*: what an event with these six characters is to it, when events follow.
 
@@ -46,6 +46,7 @@ What counts is whether a reader gives what the stream holds.
 
 | text | as text, not given by | as JSON, not given by |
 | --- | --- | --- |""".splitlines()
+_APIS = ("openai", "anthropic")  # their readers take what is of that API and nothing else: no rule can show
 _SHOWN_CHARS = 90  # of what a reader gives, in a line of the page
 
 
@@ -96,25 +97,29 @@ def examine(library: Library, *, every_cut: bool = True) -> Report:
     """Try a library with every rule and hazard. every_cut: rules as `cuts` has it, else as `few_cuts`."""
     cut = cuts if every_cut else few_cuts
     rules = []
-    for rule in RULES:
+    for rule in RULES if library.stream not in _APIS else ():
         stream = rule.json if library.values else rule.stream
         if stream is not None and _shows(library, rule.name):
-            rules.append(_try(library, rule.name, list(cut(stream))))
+            rules.append(_try(library, rule.name, cut(stream), _standard(stream)))
     plain, in_json = [], []
     for hazard in HAZARDS:
         if not library.values:
-            plain.append(_try(library, hazard.name, list(few_cuts(hazard.plain))))
-        in_json.append(_try(library, hazard.name, list(few_cuts(hazard.json)), as_json=True))
+            plain.append(_try(library, hazard.name, few_cuts(hazard.plain), _standard(hazard.plain)))
+        right = _standard(hazard.json("json"))
+        name = "content_block_delta" if library.stream == "anthropic" else "message"
+        right = [event._replace(event=name) for event in right]
+        in_json.append(_try(library, hazard.name, few_cuts(hazard.json(library.stream)), right, as_json=True))
     return Report(library=library, mark=_mark(library), rules=tuple(rules), plain=tuple(plain), json=tuple(in_json))
 
 
 def _mark(library: Library) -> str:
-    seen = library.read([encode('{"text":"a"}') + encode("[DONE]") + encode('{"text":"b"}')])
+    text = Hazard("", "a").json(library.stream)
+    seen = library.read([text + encode("[DONE]") + text])
     if seen.threw is not None:
         return "throws"
     if any(event.data == "[DONE]" for event in seen.events):
         return "an event"
-    return "the end" if len(seen.events) == 1 else "skipped"
+    return "the end" if len(seen.events) == 2 else "skipped"
 
 
 def _shows(library: Library, rule: str) -> bool:
@@ -128,15 +133,17 @@ def _shows(library: Library, rule: str) -> bool:
     return True
 
 
-def _try(library: Library, name: str, streams: Sequence[tuple[bytes, ...]], *, as_json: bool = False) -> Verdict:
-    right = _standard(b"".join(streams[0]))
-    wrong, gave = 0, ""
+def _try(
+    library: Library, name: str, streams: Iterable[tuple[bytes, ...]], right: Sequence[Event], *, as_json: bool = False
+) -> Verdict:
+    tried, wrong, gave = 0, 0, ""
     for reads in streams:
+        tried += 1
         seen = library.read(reads)
         if not _same(library, seen, right, as_json=as_json or library.values):
             wrong += 1
             gave = gave or _shown(library, seen, len(reads))
-    return Verdict(name=name, tried=len(streams), wrong=wrong, gave=gave)
+    return Verdict(name=name, tried=tried, wrong=wrong, gave=gave)
 
 
 def _standard(stream: bytes) -> list[Event]:
@@ -221,8 +228,7 @@ def _summary(reports: Sequence[Report]) -> list[str]:
     lines = [*_SUMMARY]
     for report in sorted(reports, key=lambda r: -_share(r.rules)):
         library = report.library
-        cells = [_kept(report.rules), _kept(report.plain) if report.plain else "", _kept(report.json)]
-        cells.append(report.mark)
+        cells = [*(_kept(verdicts) for verdicts in (report.rules, report.plain, report.json)), report.mark]
         lines.append(
             f"| [{library.title}](#{_anchor(library)}) | {library.home} | `{library.how}` | {' | '.join(cells)} |"
         )
@@ -234,7 +240,7 @@ def _share(verdicts: Sequence[Verdict]) -> float:
 
 
 def _kept(verdicts: Sequence[Verdict]) -> str:
-    return f"{sum(not verdict.wrong for verdict in verdicts)} of {len(verdicts)}"
+    return f"{sum(not verdict.wrong for verdict in verdicts)} of {len(verdicts)}" if verdicts else ""
 
 
 def _anchor(library: Library) -> str:
@@ -286,6 +292,8 @@ def _by_library(reports: Sequence[Report]) -> list[str]:
 
 
 def _tells(library: Library) -> str:
+    if library.stream in _APIS:
+        return "Tells the text of the answer."
     tells = ["the value of the JSON" if library.values else "the data"]
     if "event" in library.tells:
         tells.append("the event type")

@@ -15,11 +15,11 @@ __all__ = ["Library"]
 class Library:
     """A client library, ready to read.
 
-    name:    for the command line, `real-…`; `…-events` where a package that parses JSON is read below that.
+    name:    for the command line, `real-…`; `…-chat` and `…-events` where a package is read in more than one way.
     package: as its registry has it; version: as installed; home: `PyPI` or `npm`.
     how:     the call that its users make, as this room makes it.
-    stream:  what it takes the data for, in the words of `PeerReader.stream`; not `text`: it parses the JSON of the data
-             itself, and what is not JSON is not for it.
+    stream:  what it takes the data for: `text`, `json`, `ag-ui` as in `PeerReader.stream`, `openai` or `anthropic`. All
+             but `text` parse the JSON of the data themselves, and what is not JSON is not for them.
     tells:   what it says of an event besides its data: `event`, `id` (the last one, as a reconnection needs it) or
              `own id` (only what stood in the same block).
     read:    reads in, events out, over a real connection. Never raises; within `SECONDS`.
@@ -37,7 +37,8 @@ class Library:
     @property
     def title(self) -> str:
         """As a table heads it."""
-        return f"{self.package} {self.version}{', events' if self.name.endswith('-events') else ''}"
+        _, _, part = self.name.rpartition("-")
+        return f"{self.package} {self.version}{f' ({part})' if part in ('chat', 'events') else ''}"
 
     @property
     def values(self) -> bool:

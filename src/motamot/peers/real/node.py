@@ -65,7 +65,9 @@ _KINDS = {
     ),
     "fetch-event-stream": _Kind("fetch-event-stream", "events(response)", tells=_OWN),
     "openai-node": _Kind("openai", "client.get(…, { stream: true })", stream="json"),
+    "openai-node-chat": _Kind("openai", "client.chat.completions.create({ stream: true })", stream="openai"),
     "openai-node-events": _Kind("openai", "_iterSSEMessages(response), below the JSON", tells=frozenset({"event"})),
+    "anthropic-node-chat": _Kind("@anthropic-ai/sdk", "client.messages.create({ stream: true })", stream="anthropic"),
     "anthropic-node-events": _Kind(
         "@anthropic-ai/sdk", "_iterSSEMessages(response), below the JSON", tells=frozenset({"event"})
     ),

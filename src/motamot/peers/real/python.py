@@ -23,6 +23,9 @@ __all__ = ["python_libraries"]
 _MESSAGE_CHARS = 200  # of what a library throws: enough to tell it by
 
 
+_QUESTION = [{"role": "user", "content": "-"}]  # nobody answers it: the stream is there
+
+
 class _Ended(Exception):
     """The body has ended, or there was none, and the library would ask again: its user, as ours, stops it there."""
 
@@ -220,6 +223,36 @@ def _anthropic() -> Read:
     return read
 
 
+def _openai_chat() -> Read:
+    openai = importlib.import_module("openai")
+    http, counter = _counted(importlib.import_module("httpx2"))
+    client = openai.OpenAI(api_key="-", base_url="http://127.0.0.1", http_client=http, max_retries=0)
+
+    def read(stream: Stream) -> Iterator[SeenEvent]:
+        chat = client.with_options(base_url=stream.url).chat.completions
+        with chat.create(model="-", messages=_QUESTION, stream=True) as chunks:
+            for chunk in chunks:
+                for choice in chunk.choices[:1]:
+                    yield _value({"text": choice.delta.content}, counter.at)
+
+    return read
+
+
+def _anthropic_messages() -> Read:
+    anthropic = importlib.import_module("anthropic")
+    http, counter = _counted(importlib.import_module("httpx2"))
+    client = anthropic.Anthropic(api_key="-", base_url="http://127.0.0.1", http_client=http, max_retries=0)
+
+    def read(stream: Stream) -> Iterator[SeenEvent]:
+        messages = client.with_options(base_url=stream.url).messages
+        with messages.create(model="-", max_tokens=1, messages=_QUESTION, stream=True) as events:
+            for event in events:
+                if event.type == "content_block_delta" and event.delta.type == "text_delta":
+                    yield _value({"text": event.delta.text}, counter.at)
+
+    return read
+
+
 def _langgraph() -> Read:
     http = importlib.import_module("langgraph_sdk.client").SyncHttpClient
     client, counter = _counted(importlib.import_module("httpx"))
@@ -338,11 +371,23 @@ def _in_loop(read: Callable[[Stream], AsyncIterator[SeenEvent]]) -> Read:
     return seen
 
 
+_NONE: frozenset[str] = frozenset()
 _KINDS = (
     _Kind("real-httpx-sse", "httpx-sse", "connect_sse(…).iter_sse()", _httpx_sse),
-    _Kind("real-openai", "openai", "client.get(…, stream=True), a Stream", _openai_stream(False), "json", frozenset()),
+    _Kind("real-openai", "openai", "client.get(…, stream=True), a Stream", _openai_stream(False), "json", _NONE),
+    _Kind(
+        "real-openai-chat", "openai", "client.chat.completions.create(…, stream=True)", _openai_chat, "openai", _NONE
+    ),
     _Kind("real-openai-events", "openai", "Stream._iter_events(), below the JSON", _openai_stream(True)),
-    _Kind("real-anthropic", "anthropic", "Stream.raw_events(response)", _anthropic),
+    _Kind(
+        "real-anthropic-chat",
+        "anthropic",
+        "client.messages.create(…, stream=True)",
+        _anthropic_messages,
+        "anthropic",
+        _NONE,
+    ),
+    _Kind("real-anthropic-events", "anthropic", "Stream.raw_events(response)", _anthropic),
     _Kind(
         "real-sseclient",
         "sseclient-py",

@@ -44,17 +44,26 @@ class Hazard:
         """As the data of an event, its lines in a `data` field each; then an event that shows what was not lost."""
         return encode(self.text.encode("utf-8", "replace").decode()) + encode("after")
 
-    @property
-    def json(self) -> bytes:
-        """As JSON in an event, not escaped but where JSON must be; then an event that shows what was not lost."""
-        return _json({"text": self.text}) + _json({"text": "after"})
+    def json(self, stream: str) -> bytes:
+        """In JSON, not escaped but where JSON must be; then an event that shows what was not lost.
+
+        stream: whose JSON: of `openai` and `anthropic` as their APIs send it, else `{"text": …}`.
+        """
+        return _json(stream, self.text) + _json(stream, "after")
 
 
-def _json(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        text = json.dumps(value, separators=(",", ":"))  # half a character exists in JSON as an escape only
-    return b"data: " + text.encode() + b"\n\n"
+def _json(stream: str, text: str) -> bytes:
+    """One event that holds a piece of an answer."""
+    value: dict[str, object] = {"text": text}
+    name = b""
+    if stream == "openai":
+        choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
+        value = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "-", "choices": [choice]}
+    elif stream == "anthropic":
+        name = b"event: content_block_delta\n"
+        value = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+    half = any("\ud800" <= character <= "\udfff" for character in text)  # exists in JSON as an escape only
+    return name + b"data: " + json.dumps(value, ensure_ascii=half, separators=(",", ":")).encode() + b"\n\n"
 
 
 _A = b'data: "a"\n\n'

@@ -82,6 +82,8 @@ class Reading {
   }
 }
 
+const QUESTION = [{ role: "user", content: "-" }]; // nobody answers it: the stream is there
+
 /** Each library: its package, and how it reads. */
 const LIBRARIES = {
   "eventsource-parser": {
@@ -181,6 +183,19 @@ const LIBRARIES = {
       };
     },
   },
+  "openai-node-chat": {
+    package: "openai",
+    async make() {
+      const { default: OpenAI } = await load("openai");
+      return async (reading) => {
+        const client = new OpenAI({ apiKey: "-", baseURL: reading.url, fetch: reading.fetch, maxRetries: 0 });
+        const chunks = await client.chat.completions.create({ model: "-", messages: QUESTION, stream: true });
+        for await (const { choices } of chunks) {
+          if (choices.length) reading.value({ text: choices[0].delta.content });
+        }
+      };
+    },
+  },
   "openai-node-events": {
     package: "openai",
     async make() {
@@ -188,6 +203,19 @@ const LIBRARIES = {
       return async (reading) => {
         for await (const { data, event } of _iterSSEMessages(await reading.fetch(), new AbortController())) {
           reading.event(data, event);
+        }
+      };
+    },
+  },
+  "anthropic-node-chat": {
+    package: "@anthropic-ai/sdk",
+    async make() {
+      const { default: Anthropic } = await load("@anthropic-ai/sdk");
+      return async (reading) => {
+        const client = new Anthropic({ apiKey: "-", baseURL: reading.url, fetch: reading.fetch, maxRetries: 0 });
+        const asked = { model: "-", max_tokens: 1, messages: QUESTION, stream: true };
+        for await (const { type, delta } of await client.messages.create(asked)) {
+          if (type === "content_block_delta" && delta.type === "text_delta") reading.value({ text: delta.text });
         }
       };
     },
