@@ -350,8 +350,13 @@ def _live(scene: Scene) -> str | None:
         return "the recording holds no times"
     if scene.text_deltas < _DELTAS_MIN:
         return "the answer came in too few pieces to tell"
-    if scene.lumps[-1].last - scene.lumps[0].at < _LIVE_SECONDS and not scene.tape.upstream_at:
+    first, last = scene.lumps[0].at, scene.lumps[-1].last
+    if scene.tape.upstream_at:
+        return None
+    if last - first < _LIVE_SECONDS:
         return "the answer was too short to tell, and when the model produced it is not known"
+    if first > last - first:
+        return "the wait was longer than the answer took: only the model's times show whether it was held back"
     return None
 
 

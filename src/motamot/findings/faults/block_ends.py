@@ -38,9 +38,11 @@ class _MissingBlankLine(Finder):
         first, _, rest = event.data.partition("\n")
         if rest.endswith("\n[DONE]") or rest == "[DONE]":
             self.saw("`[DONE]` stands on the last line of a text: a blank line is missing before it.")
-        elif first.startswith('{"type":"routing"'):
-            self.saw("Text stands in the routing event: a blank line is missing after it.")
-        elif first.startswith("{") and self.scene.protocol == "event-stream":
+        elif first.startswith("{") and self.scene.protocol == "ga-text":
+            values, left = json_values(first)
+            if not left and isinstance(values[0], dict) and values[0].get("type") == "routing":
+                self.saw("Text stands in the routing event: a blank line is missing after it.")
+        elif first.startswith("{"):
             values, left = json_values(event.data)
             if len(values) > 1 and not left and all(isinstance(value, dict) for value in values):
                 self.saw(f"One event holds {len(values)} JSON objects: blank lines are missing between events.")

@@ -156,6 +156,8 @@ class _BufferingHeaders(_Head):
 
     def look(self) -> None:
         tape = self.scene.tape
+        if self.scene.shape is not Shape.EVENTS:
+            return
         cache = (tape.header("cache-control") or "").lower()
         if (tape.header("x-accel-buffering") or "").strip().lower() == "yes":
             self.report("The head asks proxies to buffer.", "x-accel-buffering: yes")
