@@ -107,7 +107,7 @@ def test_json_says_on_stdout_why_nothing_was_asked(place: Place) -> None:
     ("options", "said"),
     [
         (["--raw", "--json"], "motamot: --raw and --json are two ways to show the same answer: choose one"),
-        (["--protocol", "smtp"], "motamot: there is no protocol 'smtp': there are motamot, morceaux, ga-text, openai"),
+        (["--protocol", "smtp"], f"motamot: there is no protocol 'smtp': there are {', '.join(PROTOCOLS)}"),
     ],
 )
 def test_a_wire_that_does_not_exist_is_refused(place: Place, options: list[str], said: str) -> None:

@@ -675,20 +675,46 @@ class TestLeaving:
 
         run(scenario())
 
-    def test_the_chats_that_are_remembered_are_counted(self, tmp_path: Path) -> None:
+    def test_a_chat_that_is_forgotten_is_looked_up_in_the_books(self, tmp_path: Path) -> None:
+        """Nobody can make us forget whose answer is under way by opening chats."""
+
         async def scenario() -> None:
-            async with serving(tmp_path, [HELD], limits=Limits(chats_remembered=3)) as s:
+            async with serving(tmp_path, [HELD, ENDLESS], limits=Limits(chats_remembered=3)) as s:
                 v = Visitor(s.port)
                 first = await (await ask(v, body(resumable=True))).until("w2 ")
                 for number in range(3):
                     assert (await v.fetch("GET", f"{PATH}/other{number}/stream")).status == 204
-                assert (await v.fetch("GET", f"{PATH}/c1/stream")).status == 204  # forgotten
-                joined = await (await ask(v)).until("w2 ")  # the books have not
+                streams = [await (await ask(v)).until("w2 "), await (await back(v)).until("w2 ")]
                 s.model.release("more")
-                await asyncio.gather(first.to_end(), joined.to_end())
-                assert joined.body == first.body
-                for one in (first, joined):
-                    await one.close()
+                for stream in (first, *streams):
+                    await stream.to_end()
+                    assert stream.body == first.body
+                    await stream.close()
+                other = await (await ask(v, body(chat="c2", resumable=True))).until("word")
+                for number in range(3):
+                    assert (await v.fetch("GET", f"{PATH}/other{number}/stream")).status == 204
+                assert (await stop(v, chat="c2")).json["outcome"] == "stopped"
+                assert (await s.model.wait_left(1, timeout=1)).cancelled
+                await other.close()
+
+        run(scenario())
+
+    def test_after_a_restart_it_is_told_what_had_come_and_that_it_broke_off(self, tmp_path: Path) -> None:
+        async def scenario() -> None:
+            v = Visitor(0)
+            async with serving(tmp_path, [HELD]) as s:
+                v.port = s.port
+                first = await (await ask(v, body(resumable=True))).until("w4 ")
+                await first.close()
+            async with serving(tmp_path, [SAID]) as s:
+                v.port = s.port
+                late = await (await back(v)).to_end()
+                assert late.text == "w0 w1 w2 w3 w4 "
+                assert late.ended is not None
+                assert late.ended.outcome is Outcome.INTERRUPTED
+                await late.close()
+                assert (await v.fetch("GET", f"{PATH}/c1/stream")).status == 204
+                assert (await whole(v, again(said("u1")))).text == ANSWER
 
         run(scenario())
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -109,9 +110,8 @@ class Chats:
         name = request.path_params["chat"]
         if not _is_name(name, site):
             return _nothing(site, request, visitor)
-        chat = self._chat(visitor, name)
-        chat.comes_back = True
-        exchange = await _found(site, visitor, chat.exchange)
+        self._chat(visitor, name).comes_back = True
+        exchange = await self._latest(site, visitor, name)
         if exchange is None or (exchange.ended is not None and exchange.sent >= len(exchange.log.events)):
             return _nothing(site, request, visitor)
         follower = exchange.follow(resumable=True)
@@ -128,8 +128,10 @@ class Chats:
         name = request.path_params["chat"]
         if not _is_name(name, site):
             return _stopped(site, request, visitor, None)
-        chat = self._chats.get((visitor.name, name))
-        exchange = await _found(site, visitor, asked.answer or (chat.exchange if chat is not None else ""))
+        if asked.answer is not None:
+            exchange = await _found(site, visitor, asked.answer)
+        else:
+            exchange = await self._latest(site, visitor, name)
         if exchange is not None and (exchange.ended is None or asked.answer is not None or asked.question is None):
             seen = None if asked.text is None else _seen(exchange, asked.text)
             return _stopped(site, request, visitor, await exchange.stop(seen=seen))
@@ -137,7 +139,8 @@ class Chats:
             return _stopped(site, request, visitor, None)
         ended = None
         for assistant in site.assistants.values():  # a stop names none
-            key = _prefix(assistant, name, asked.question) + "0"
+            thread, _ = await _history(site, assistant, visitor, name)
+            key = _prefix(assistant, thread, asked.question) + "0"
             ended = await site.exchanges.stop(key, visitor.name) or ended
         return _stopped(site, request, visitor, ended)
 
@@ -153,6 +156,24 @@ class Chats:
             self._chats.popitem(last=False)
         return chat
 
+    async def _latest(self, site: Site, visitor: Visitor, name: str) -> Exchange | None:
+        """The chat's latest exchange: the one that is remembered, else what the books have of the last minutes."""
+        chat = self._chats.get((visitor.name, name))
+        if chat is not None and chat.exchange:
+            return await _found(site, visitor, chat.exchange)
+        if visitor.cookie:  # new here
+            return None
+        rows = [
+            row
+            for assistant in site.assistants.values()
+            for row in (await _history(site, assistant, visitor, name, most=1))[1]
+            if row.ended_at is None or time.time() - row.ended_at <= assistant.limits.replay_seconds
+        ]
+        row = max(rows, key=lambda row: row.started_at, default=None)
+        if row is None or (row.outcome is None and not any(one.id == row.id for one in site.exchanges.running)):
+            return None  # what another process answers cannot be followed here
+        return await _found(site, visitor, row.id)
+
     async def _exchange(
         self, site: Site, request: Request, chat: _Chat, asked: UIAsked, assistant: Assistant, visitor: Visitor
     ) -> Exchange:
@@ -161,7 +182,8 @@ class Chats:
         prefix, *others = (_prefix(assistant, thread, message) for message in asked.same)
         last = next((row for row in reversed(rows) if (row.key or "")[:_PREFIX] in (prefix, *others)), None)
         before = next((row for row in rows if row.id == asked.instead_of), last)
-        latest = await _found(site, visitor, chat.exchange)
+        running = rows[-1].id if rows and rows[-1].outcome is None else ""
+        latest = await _found(site, visitor, chat.exchange or running)
         known = latest if chat.questions & set(asked.same) else None
         if known is None and last is not None:
             known = await _found(site, visitor, last.id)
@@ -204,18 +226,18 @@ def _is_the_same(exchange: Exchange, asked: UIAsked, assistant: Assistant) -> bo
 
 
 async def _history(
-    site: Site, assistant: Assistant, visitor: Visitor, thread: str
+    site: Site, assistant: Assistant, visitor: Visitor, thread: str, *, most: int = 200
 ) -> tuple[str, Sequence[ExchangeRow]]:
-    """The latest exchanges of the chat's conversation, oldest first, and the name it goes by.
+    """The name that the chat's conversation goes by, and its latest exchanges, oldest first.
 
     One that was deleted, or forgotten, takes no more questions: behind it the chat goes on in another.
     """
     store = site.exchanges.store
     for _ in range(_DELETIONS):
-        rows = await store.history(of_thread(visitor.name, assistant.name, thread), visitor.name)
+        rows = await store.history(of_thread(visitor.name, assistant.name, thread), visitor.name, limit=most)
         if not rows or rows[-1].question is not None:
             return thread, rows
-        thread = rows[0].id
+        thread = rows[-1].id
     raise NotFound("this chat was deleted; begin another")
 
 
