@@ -19,8 +19,14 @@ function errorOf(data) {
   return only ? value.error : null;
 }
 
+// Looks at of a trace what drawing it looks at.
+function draw(trace) {
+  if (!trace?.steps?.length) return;
+  for (const step of trace.steps) step.status;
+}
+
 export async function page(reads, show = () => {}, { errorsThrow = false } = {}) {
-  let waiting = "", shown = "", routed = false;
+  let waiting = "", shown = "", routing = null;
   for await (const text of texts(reads)) {
     waiting += text;
     for (let end; (end = waiting.indexOf("\n\n")) !== -1; ) {
@@ -28,27 +34,31 @@ export async function page(reads, show = () => {}, { errorsThrow = false } = {})
       waiting = waiting.slice(end + 2);
       if (!lines.length) continue;
       const data = lines.map((line) => line.substring(6)).join("\n");
-      if (data === "[DONE]") return shown;
+      if (data === "[DONE]") {
+        draw(routing?.trace);
+        return shown;
+      }
       if (errorsThrow) {
         const message = errorOf(data);
         if (message !== null) throw new Error(message);
       }
-      if (!routed && data[0] === "{" && data.includes('"type"')) {
-        let value = null;
+      if (!routing && data[0] === "{" && data.includes('"type"')) {
         try {
-          value = JSON.parse(data);
+          const value = JSON.parse(data);
+          if (value.type === "routing") {
+            routing = value;
+            draw(value.trace);
+            continue;
+          }
         } catch {
           // it is text
-        }
-        if (value !== null && value.type === "routing") {
-          routed = true;
-          continue;
         }
       }
       shown += data;
       show(shown);
     }
   }
+  draw(routing?.trace);
   return shown;
 }
 

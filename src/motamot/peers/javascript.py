@@ -120,7 +120,7 @@ def parse(text: str) -> Any:
 def member(value: Any, name: str) -> Any:
     """`value.name`. Raises: TypeError for null, as an engine does."""
     if value is None:
-        raise TypeError(f"TypeError: Cannot read properties of null (reading '{name}')")
+        raise TypeError(f"Cannot read properties of null (reading '{name}')")
     return value.get(name, Undefined) if isinstance(value, dict) else Undefined
 
 

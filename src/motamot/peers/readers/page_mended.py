@@ -5,34 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from motamot.peers.base import Got, PeerReader
-from motamot.peers.building import Building
-from motamot.peers.javascript import Blocks, NotJson, decoded, parse
-from motamot.peers.readers.page import data_of, is_routing
+from motamot.peers.javascript import NotJson, parse
+from motamot.peers.readers.page import read_as_page
 
 __all__ = ["READER"]
 
 
 def read(reads: Iterable[bytes]) -> Got:
     """As the page, until an error event: its message is thrown, and the history keeps neither turn."""
-    built, blocks, routed = Building(), Blocks(), False
-    for at, text in decoded(reads):
-        for block in blocks.feed(text):
-            data = data_of(block)
-            if data is None:
-                continue
-            if data == "[DONE]":
-                built.other("done", data, at)
-                return built.got()
-            message = _error(data)
-            if message is not None:
-                built.other("error", message, at)
-                return built.got(threw=message)
-            if not routed and is_routing(data):
-                routed = True
-                built.other("routing", data, at)
-            else:
-                built.text(data, at)
-    return built.got()
+    return read_as_page(reads, _error)
 
 
 def _error(data: str) -> str | None:
