@@ -21,6 +21,7 @@ from motamot.answer import AnswerEvent, Ended, Text, ToolCalled, ToolReturned
 from motamot.protocols import PROTOCOLS
 from motamot.protocols.base import failure_words, has_failed
 from tests.node import node, npm_package
+from tests.page.network import network
 from tests.protocols.strategies import answers, text_of, written
 from tests.server.reading import run
 from tests.server.support import Served, serving
@@ -221,6 +222,34 @@ def test_a_page_that_is_opened_again_goes_on_with_the_answer(tmp_path: Path, ver
             got = await chat(s, version, [*first, *left, *back], **({"body": {"resumable": True}} if says else {}))
             assert (got["status"], got["error"]) == ("ready", None)
             assert texts(got) == ["Hello", "one two three"]
+            assert len(s.model.requests) == 1
+
+    run(scenario())
+
+
+@EACH
+def test_a_lost_connection_is_an_error_and_the_answer_goes_on_when_the_page_resumes(
+    tmp_path: Path, version: str
+) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path, [HELD]) as s, network(s.port) as between:
+            steps: Steps = [["begin", "Hello"], ["wait", "two "], ["print", "cut"], ["idle"], ["resume"]]
+            body = {"resumable": True}
+            asked = {"url": between.url.rstrip("/"), "secret": "s" * 22, "steps": steps, "body": body}
+            process = await asyncio.create_subprocess_exec(
+                node(), await program(version), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+            )
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(json.dumps(asked).encode())
+            process.stdin.write_eof()
+            assert await asyncio.wait_for(process.stdout.readline(), 30) == b"cut\n"
+            between.cut()
+            between.mend()
+            s.model.release("more")
+            got = json.loads(await asyncio.wait_for(process.stdout.read(), 30))
+            assert await process.wait() == 0
+            assert got["finished"][0]["isError"]
+            assert (got["status"], texts(got)) == ("ready", ["Hello", "one two three"])
             assert len(s.model.requests) == 1
 
     run(scenario())
