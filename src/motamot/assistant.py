@@ -7,10 +7,11 @@ import importlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from motamot.answer import AnswerEvent, By, Ended, Outcome, Text, Usage
 from motamot.errors import SettingsError
@@ -227,7 +228,7 @@ class Assistant:
             raise RuntimeError("the assistant is not open: use it inside `async with chat:`")
         model = running.model.name if running.model else ""
         return await running.exchanges.begin(
-            replace(asking, assistant=self.name, model=model),
+            msgspec.structs.replace(asking, assistant=self.name, model=model),
             running.answer,
             limits=limits or self.limits,
             visible=self.visible,

@@ -10,8 +10,9 @@ import secrets
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
+
+import msgspec
 
 from motamot.answer import By, Code, Ended, Outcome, Started, SurrogateJoiner
 from motamot.errors import Conflict, InvalidRequest, LimitExceeded, NotFound
@@ -37,8 +38,7 @@ def new_id() -> str:
     return secrets.token_urlsafe(16)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """A question to an assistant.
 
     visitor:      who asks, as the store knows them (a hash, or the host's own name for its user).
@@ -79,6 +79,7 @@ class Exchanges:
         self._running_of: Counter[str] = Counter()  # by visitor
         self._ended: deque[Exchange] = deque()  # in the order of their ends
         self._held = 0  # characters in all logs, as of the last tick
+        self._held_ended = 0  # of those in `_ended`: not counted anew, as there may be very many
         self._opening: dict[tuple[str, str], tuple[str, asyncio.Future[Exchange]]] = {}
         self._stops: dict[tuple[str, str], tuple[float, int | None]] = {}
         self._stops_of: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -229,7 +230,11 @@ class Exchanges:
 
     def _has_ended(self, exchange: Exchange) -> None:
         self._uncount(exchange)
+        self._keep_ended(exchange)
+
+    def _keep_ended(self, exchange: Exchange) -> None:
         self._ended.append(exchange)
+        self._held_ended += exchange.log.characters
 
     async def _own_conversation(self, asking: Asking) -> None:
         if asking.conversation is None:
@@ -339,7 +344,7 @@ class Exchanges:
         exchange.settle()
         if row.outcome is not None:
             self._keep(exchange)  # for all who read it: each of their own would hold the text once more
-            self._ended.append(exchange)
+            self._keep_ended(exchange)
             self._keep_ticking()
         return exchange
 
@@ -369,6 +374,7 @@ class Exchanges:
             if exchange.id in self._by_id:
                 self._drop(exchange)
                 self._ended.remove(exchange)
+                self._held_ended -= exchange.log.characters
 
     # Housekeeping
 
@@ -390,20 +396,21 @@ class Exchanges:
     def _forget(self) -> None:
         """Let ended answers go after a while, and earlier where memory is short; one that is being read stays."""
         now = time.monotonic()
-        self._held = sum(exchange.log.characters for exchange in self._by_id.values())
+        running = sum(exchange.log.characters for exchange in self._running.values())
         kept: list[Exchange] = []
         while self._ended:
             exchange = self._ended[0]
-            short = self._held > self.limits.live_bytes
+            short = running + self._held_ended > self.limits.live_bytes
             if not short and now - exchange.ended_at <= exchange.limits.replay_seconds:
                 break
             self._ended.popleft()
             if exchange.followed:
                 kept.append(exchange)
                 continue
-            self._held -= exchange.log.characters
+            self._held_ended -= exchange.log.characters
             self._drop(exchange)
         self._ended.extendleft(reversed(kept))
+        self._held = running + self._held_ended
         stale = [key for key, (at, _) in self._stops.items() if now - at > self.limits.stop_memory_seconds]
         for key in stale:
             del self._stops[key]
@@ -442,7 +449,7 @@ def _checked(asking: Asking, limits: Limits) -> Asking:
         )
     if asking.key is not None and not 1 <= len(asking.key.encode("utf-8", "surrogatepass")) <= limits.key_bytes:
         raise InvalidRequest(f"key must have 1 to {limits.key_bytes} bytes", field="key", limit=limits.key_bytes)
-    return replace(asking, message=message)
+    return asking if message == asking.message else msgspec.structs.replace(asking, message=message)
 
 
 def _of_thread(asking: Asking) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
@@ -27,6 +28,8 @@ _OTHER_INTERFACES = (
 _OURS = frozenset(
     "max_completion_tokens max_tokens messages model n stream stream_options tool_choice tools".split()  # noqa: SIM905
 )
+_FIELD_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+")
+_FIELD_VALUE = re.compile(r"[ -~\x80-\xff]*")
 _OUR_HEADERS = frozenset("accept accept-encoding content-length content-type host transfer-encoding".split())  # noqa: SIM905
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -180,13 +183,13 @@ def check_headers(headers: Mapping[str, str]) -> None:
     Raises: SettingsError naming the header, never its value, which may be a key.
     """
     for name, value in headers.items():
-        if not name or not all(character.isalnum() or character in "!#$%&'*+-.^_`|~" for character in name):
+        if not _FIELD_NAME.fullmatch(name):
             raise SettingsError(f"{name!r} is not the name of an HTTP header")
         if not name.isascii() or name.lower() in _OUR_HEADERS:
             raise SettingsError(
                 f"the request header {name!r} is set by motamot itself, or cannot be sent: leave it out"
             )
-        if any(not " " <= character <= "\xff" or character == "\x7f" for character in value):
+        if not _FIELD_VALUE.fullmatch(value):
             raise SettingsError(
                 f"the value of the request header {name!r} holds a line end or another character that no header has"
             )

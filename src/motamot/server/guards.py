@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import hmac
 import ipaddress
 import re
@@ -171,7 +172,12 @@ def client_address(request: Request) -> str:
 
     Of IPv6 the first 64 bits: whoever has one address there has them all.
     """
-    given = request.client.host if request.client else ""
+    client = request.client
+    return _whose(client.host) if client else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _whose(given: str) -> str:
     try:
         address = ipaddress.ip_address(given.partition("%")[0])
     except ValueError:

@@ -87,8 +87,11 @@ class Streamed(Response):
         held: Callable[[Ended], Response | None] | None = None,
     ) -> None:
         sent = {"Content-Type": protocol.content_type, **protocol.headers, **guards.cors(request, site.origins)}
-        super().__init__(headers={**sent, **(headers or {})})
-        del self.headers["content-length"]
+        sent.update(headers or {})
+        # What `Response` makes of them, less a length, which nobody knows.
+        self.status_code = 200
+        self.background = None
+        self.raw_headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in sent.items()]
         self.raw_headers.extend(visitor.cookie)
         self._follower = follower
         self._writer = writer

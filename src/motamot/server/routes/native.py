@@ -150,7 +150,7 @@ async def _asked(site: Site, request: Request) -> Asked:
 
 def _after(request: Request, exchange: str) -> int:
     """How much of the answer the client has: `?after=`, else `Last-Event-ID`. Raises: InvalidRequest."""
-    given = request.query_params.get("after")
+    given = request.query_params.get("after") if request.scope.get("query_string") else None
     if given is not None:
         if not (given.isascii() and given.isdigit() and len(given) < 10):
             raise InvalidRequest("after must be an event's number", field="after")
