@@ -143,8 +143,8 @@ def left_over(tape: Tape, read: Read) -> Iterator[str]:
     """What the standard ignores and discards, and how the connection ended where that is no proper end."""
     for ignored in read.ignored[:_LISTED]:
         yield f"ignored  {ignored.kind:<13}  byte {ignored.offset}  {cut(shown(ignored.line), 60)}".rstrip()
-    if len(read.ignored) > _LISTED:
-        yield f"ignored  {len(read.ignored) - _LISTED} more lines"
+    if read.ignored_count > _LISTED:
+        yield f"ignored  {read.ignored_count - _LISTED:,} more lines"
     residue = read.residue
     if residue.block:
         told = f"discarded  an event of {residue.data.count(chr(10)) + 1} line(s) that no blank line ended"

@@ -14,6 +14,7 @@ BODY_BYTES: Final = 256 << 20  # of one body unpacked: a compressed byte can sta
 PIECES: Final = 4_000_000  # reads on one tape; what comes after them is put together
 HEAD_BYTES: Final = 256 << 10  # of one response's head; the largest seen have 8 kB
 HEADS: Final = 50  # before one body: redirects, 100-continue, a proxy's CONNECT
+EVENTS: Final = 1_000_000  # of one stream that are shown; as many ignored lines
 SECONDS: Final = 1_000_000.0  # a later time than this (eleven days) is not believed
 
 # Asking and recording.

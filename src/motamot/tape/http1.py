@@ -39,10 +39,11 @@ def is_head(data: bytes, start: int = 0) -> bool:
 def read_head(data: bytes, start: int = 0) -> Head:
     """The head that begins at `start`; lines end with CRLF or, as editors leave them, LF.
 
-    Raises: TapeError where it does not end, or is too large.
+    Raises: TapeError where none begins, or it does not end, or is too large.
     """
     first = _START.match(data, start)
-    assert first is not None
+    if first is None:
+        raise TapeError(f"no response's head begins at byte {start:,}", offset=start)
     window_end = min(len(data), start + bounds.HEAD_BYTES)
     end = _HEAD_END.search(data, first.end() - 1, window_end)
     if end is None and window_end < len(data):

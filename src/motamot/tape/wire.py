@@ -15,7 +15,9 @@ from motamot.tape.tape import Tape
 
 __all__ = ["IgnoredLine", "Kinds", "Line", "Read", "Seen", "looks_like_event_stream", "read_as_standard", "wire_lines"]
 
+_STEP = 1 << 20  # bytes read at once: a bound on what comes of them before it is counted
 _FIELD = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*(?:(?:data|event|id|retry)(?::|[\r\n])|:)")
+_LINE = re.compile(rb"(?!\Z)([^\r\n]*+)(\r\n|\r|\n|\Z)")
 _decode = msgspec.json.Decoder().decode
 
 
@@ -58,11 +60,13 @@ class IgnoredLine(NamedTuple):
 class Read(NamedTuple):
     """What the standard makes of a tape.
 
+    ignored: the first `bounds.EVENTS` of them; ignored_count: how many there are.
     residue: what it discards at the end; problem: why it was not read on, a sentence, or "".
     """
 
     events: list[Seen]
     ignored: list[IgnoredLine]
+    ignored_count: int
     residue: Residue
     problem: str
 
@@ -71,16 +75,15 @@ def wire_lines(tape: Tape) -> Iterator[Line]:
     """The lines of a tape's body, which end at CR, LF or CRLF."""
     reads = iter(tape.pieces)
     come, at = 0, None
-    offset = 0
-    for line in tape.body.splitlines(keepends=True):  # of bytes: at CR, LF and CRLF only
-        data = line.rstrip(b"\r\n")
-        offset += len(line)
+    for found in _LINE.finditer(tape.body):
+        data, end = found[1], found[2]
+        offset = found.end()
         new_read = False
         while come < offset:
             piece = next(reads)
             come, at = come + len(piece.data), piece.at
             new_read = True
-        yield Line(data, offset - len(line), line[len(data) :].decode(), at, new_read)
+        yield Line(data, found.start(), end.decode(), at, new_read)
 
 
 def looks_like_event_stream(tape: Tape) -> bool:
@@ -99,21 +102,34 @@ def read_as_standard(tape: Tape) -> Read:
     seen: list[Seen] = []
     residue, problem = Residue(), ""
     try:
-        for at, data in tape.pieces:
-            found = decoder.feed(data)
+        for at, found in _found(tape, decoder):
             seen += [Seen(event, kinds.of(event), event.data.count("\n") + 1, at) for event in found]
-        residue = decoder.close()
+            if len(seen) > bounds.EVENTS:
+                del seen[bounds.EVENTS :]
+                problem = f"it has more than {bounds.EVENTS:,} events"
+                break
+        else:
+            residue = decoder.close()
     except LimitExceeded as error:
         problem = error.message
-    return Read(seen, watch.lines, residue, problem)
+    return Read(seen, watch.lines, watch.count, residue, problem)
+
+
+def _found(tape: Tape, decoder: Decoder) -> Iterator[tuple[float | None, list[Event]]]:
+    for at, data in tape.pieces:
+        for start in range(0, len(data), _STEP):
+            yield at, decoder.feed(data[start : start + _STEP])
 
 
 class _Watch:
     def __init__(self) -> None:
         self.lines: list[IgnoredLine] = []
+        self.count = 0
 
     def ignored(self, kind: Ignored, line: bytes, offset: int) -> None:
-        self.lines.append(IgnoredLine(kind, line, offset))
+        self.count += 1
+        if self.count <= bounds.EVENTS:
+            self.lines.append(IgnoredLine(kind, line, offset))
 
 
 class Kinds:

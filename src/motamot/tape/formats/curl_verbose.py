@@ -30,6 +30,7 @@ _AMONG = re.compile(rb"[{}] \[\d+ bytes data\]\r?\n|" + _WORDS)
 _BROKEN = re.compile(
     rb"\* (?:transfer closed|Recv failure:|Operation timed out after|HTTP/2 stream \d+ was not closed)"
 )
+_HEAD_LINES = 10_000
 _NOTE = "The notes of curl -v stood among the body here and were taken out: curl -i keeps a body untouched."
 
 
@@ -51,6 +52,8 @@ def _read(data: bytes, _: str | None) -> list[Tape]:
             asked.append(content)
         elif mark == b"<":
             answered.append(content)
+            if len(answered) > _HEAD_LINES:
+                raise TapeError(f"the heads of this response have more than {_HEAD_LINES:,} lines", offset=at)
         elif answered and _has_ended(answered) and not _AMONG.match(data, at):
             break  # a body that begins with a star
         at = line.end()

@@ -155,8 +155,8 @@ def _salvaged(data: bytes) -> tuple[list[dict[str, Any]], int, bool]:
                 break
     except json.JSONDecodeError as error:
         tail = text[at:]
-        is_cut = error.pos >= len(text) or mended(tail) is not None
-        last = mended(tail) if is_cut else None
+        last = mended(tail)
+        is_cut = last is not None or error.pos >= len(text)
         if isinstance(last, dict) and "response" in last:
             return [*entries, last], len(data), True
         return entries, len(data) if is_cut else len(text[: error.pos].encode()), False

@@ -25,6 +25,7 @@ __all__ = ["FORMAT", "VERSION", "lines"]
 
 VERSION = 1
 _BLOCK = 1 << 20  # bytes of lines that are decoded at once
+_EXACT_MS = 1e12
 _START = b'{"motamot":"tape"'
 
 
@@ -48,7 +49,7 @@ class _Header(msgspec.Struct, omit_defaults=True):
     notes: tuple[str, ...] = ()
 
 
-class _Line(msgspec.Struct, omit_defaults=True):
+class _Line(msgspec.Struct, omit_defaults=True, gc=False):
     end: str | None = None
     at_ms: float | None = None
     text: str | None = None
@@ -119,7 +120,7 @@ def _read(data: bytes, _: str | None) -> list[Tape]:
             end=body.end,
             head_at=_seconds(header.head_at_ms),
             ended_at=_seconds(body.end_ms),
-            upstream_at=tuple(round(at / 1000, 6) for at in header.upstream_at_ms),
+            upstream_at=tuple(_seconds(at) or 0.0 for at in header.upstream_at_ms),
             source="own",
             notes=tuple(notes),
         )
@@ -198,7 +199,9 @@ def _ms(seconds: float | None) -> float | None:
 
 
 def _seconds(ms: float | None) -> float | None:
-    return round(ms / 1000, 6) if ms is not None else None  # what was written: 613.387 / 1000 is 0.6133869999999999
+    if ms is None or not -_EXACT_MS < ms < _EXACT_MS:
+        return ms
+    return round(ms * 1e3) / 1e6  # to the microsecond, as written: 613.387 / 1000 is 0.6133869999999999
 
 
 def _text(data: bytes) -> str | None:
