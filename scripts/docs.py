@@ -105,10 +105,27 @@ def findings_page() -> str:
     return page()
 
 
+def check_page() -> str:
+    """docs/check.md is written by hand; what can be wrong with a page is told from the faults."""
+    from motamot.exam.page_faults import PAGE_FAULTS
+
+    text = (DOCS / "check.md").read_text("utf-8")
+    before, _, rest = text.partition("<!-- findings of pages -->\n")
+    _, _, after = rest.partition("<!-- /findings of pages -->")
+    lines = []
+    for fault in PAGE_FAULTS.values():
+        title = f"{fault.title[0].upper()}{fault.title[1:]}"
+        lines += [f"#### {fault.id}", "", f"{title} ({fault.promise}, {fault.level})."]
+        lines += [f"{fault.harm} {fault.remedy}", "", f"Rule: {fault.clause}.", ""]
+    told = "\n".join(lines)
+    return f"{before}<!-- findings of pages -->\n\n{told}\n<!-- /findings of pages -->{after}"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits_page,
     "protocols.md": protocols_page,
     "findings.md": findings_page,
+    "check.md": check_page,
     "architecture.md": architecture_page,
     "reference/events.md": events_page,
     "reference/commands.md": commands_page,

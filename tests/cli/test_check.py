@@ -299,8 +299,7 @@ class TestHar:
         ("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\n\r\n", "-H 'Authorization: Bearer …'"),
         ("HTTP/1.1 302 Found\r\nLocation: /login?next=/chat\r\nContent-Length: 0\r\n\r\n", "it wants a login"),
         ("HTTP/1.1 308 Permanent\r\nLocation: https://h/chat\r\nContent-Length: 0\r\n\r\n", "sends to https://h/chat"),
-        ("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", "before anything came"),
-        (": ping\n\n: ping\n\n", "without one event"),
+        ("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", "the body ended before anything came"),
         ('HTTP/1.1 500 Oops\r\nContent-Type: application/json\r\n\r\n{"title":"Boom"}', "answered 500: Boom"),
     ],
 )

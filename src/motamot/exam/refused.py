@@ -8,7 +8,7 @@ from html import unescape
 from typing import Any
 from urllib.parse import urlsplit
 
-from motamot.findings import Examination, Level
+from motamot.findings import Examination
 from motamot.findings.recognise import Shape
 from motamot.tape import Tape
 from motamot.tape.formats.har import HOW_TO_EXPORT
@@ -34,10 +34,9 @@ def refused(tape: Tape, examined: Examination) -> str | None:
         return _json(_head(tape))
     if not examined.bytes and tape.source == "har":
         return f"{tape.notes[-1] if tape.notes else 'The recording holds no body for this response.'} {HOW_TO_EXPORT}."
-    lost = any(finding.fault.level is not Level.NOTE for finding in examined.findings)
-    if (not examined.bytes or not (examined.events or lost)) and shape in (Shape.EMPTY, Shape.EVENTS):
+    if not examined.bytes and (shape is Shape.EMPTY or tape.end == "left"):
         ends = {"reset": "the connection broke", "left": "whoever read it left"}.get(tape.end, "the body ended")
-        return f"{ends} before anything came" if not examined.bytes else f"{ends} without one event in it"
+        return f"{ends} before anything came"
     if examined.protocol == "text" and examined.recognised.sure == "guess":
         first = next((line for line in _head(tape).splitlines() if line.strip()), "")
         return (
