@@ -8,10 +8,10 @@ from typing import Any
 
 from motamot.answer import Source, Usage
 from motamot.findings.faults import RULES
-from motamot.findings.faults.dataless import FOREIGN
 from motamot.findings.finder import Rule, Scene, overridden
 from motamot.findings.finding import Finding, Level, Promise
-from motamot.findings.readings import Hear, Reading, reading_for
+from motamot.findings.known import KNOWN, STRICT, UPSTREAM
+from motamot.findings.reading import Hear, Reading
 from motamot.findings.recognise import Recognised, Shape, recognise
 from motamot.findings.wire import BLOCK_BYTES, EVENT_BYTES, Block, Wire
 from motamot.sse import Event
@@ -24,7 +24,6 @@ KEPT = "kept"
 NOT_JUDGED = "not judged: "
 """How a promise was judged; what follows `NOT_JUDGED` says why it was not."""
 
-_UPSTREAM = ("openai", "anthropic", "ollama")
 _FAILED = 400  # the first HTTP status of an error
 _DELTAS_MIN = 4  # fewer say nothing of whether an answer was live
 _LIVE_SECONDS = 0.5  # an answer that took less was as good as there at once
@@ -108,7 +107,7 @@ class _Pass:
         self._finders = finders
         self._on_block: list[Callable[[Block], None]] = overridden(finders, "on_block")
         # Not for upstream dialects: their assembly reads them, and an event made for nobody costs more than that.
-        events = [] if scene.protocol in _UPSTREAM else overridden(finders, "on_event")
+        events = [] if scene.protocol in UPSTREAM else overridden(finders, "on_event")
         self._on_event: list[Callable[[Event], None]] = events
         self._on_value: list[Callable[[Any], None]] = overridden(finders, "on_value")
         self._on_text: list[Callable[[str], None]] = overridden(finders, "on_text")
@@ -116,9 +115,9 @@ class _Pass:
         self._on_note: list[Callable[[str], None]] = overridden(finders, "on_note")
         self._on_escape: list[Callable[[bytes], None]] = overridden(finders, "on_escape")
         hear = Hear(text=self._text, delta=scene.add_delta, value=self._value, note=self._note, ended=self._ended)
-        self._reading: Reading = reading_for(scene, hear)
+        self._reading: Reading = _reading(scene, hear)
         self._events_wanted = self._reading.wants_events or bool(self._on_event)
-        before = (b"event: ",) if scene.protocol in FOREIGN else (b"event: ", b"id: ")
+        before = (b"event: ",) if scene.protocol in STRICT else (b"event: ", b"id: ")
         self._wire = Wire(plain=self._plain, part=self._part, block=self._block, before=before)
         self._notes: list[str] = list(tape.notes)
 
@@ -272,6 +271,15 @@ class _Pass:
         )
 
 
+def _reading(scene: Scene, hear: Hear) -> Reading:
+    """What reads the answer: as its protocol says, or by its shape where the body cannot be what was given."""
+    known = KNOWN[scene.protocol]
+    by_shape = {Shape.JSON: "json", Shape.LINES: "json-lines", Shape.TEXT: "text", Shape.HTML: "html"}
+    if not known.upstream and scene.shape in by_shape:  # a completion may be JSON, and names by itself what it is not
+        known = KNOWN[by_shape[scene.shape]]
+    return known.reading(hear)
+
+
 class _Lines:
     """Cuts a body at LF; a line that grows past what is read is dropped from there on."""
 
@@ -338,7 +346,7 @@ def _exact(scene: Scene) -> str | None:
         return "it is too large to be read to its end"
     if scene.left or scene.ended is None:
         return "the recording does not hold the answer's end"
-    if scene.protocol in _UPSTREAM or scene.whole is not None:
+    if scene.protocol in UPSTREAM or scene.whole is not None:
         return None
     return "the wire loses nothing, and only the same answer in one piece shows whether its writer did"
 
@@ -369,7 +377,7 @@ def _stoppable(_: Scene) -> str | None:
 
 
 def _accounted(scene: Scene) -> str | None:
-    if scene.protocol not in _UPSTREAM:
+    if scene.protocol not in UPSTREAM:
         return "what was booked is not on this wire"
     if scene.turn is None or scene.turn.usage is None or scene.turn.usage.source is not Source.REPORTED:
         return "the recording does not hold the tokens"

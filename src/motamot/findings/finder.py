@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from motamot.findings.finding import Evidence, Fault, Finding
+from motamot.findings.reading import TEXT_BYTES
 from motamot.findings.recognise import Recognised
 from motamot.findings.wire import Block
 from motamot.model.turn import Turn
@@ -20,9 +21,6 @@ EVIDENCE_MOST = 5
 
 QUOTE_CHARS = 200
 """Characters of the wire that one place shows."""
-
-TEXT_BYTES = 16 << 20
-"""How much of the answer's text is kept, four times what motamot lets an answer grow to."""
 
 LUMP_SECONDS = 0.02
 """Deltas that arrive within this time of the first arrived together: no reader sees them apart."""
@@ -200,7 +198,7 @@ class Finder:
         """An event, without its id; not called for upstream dialects, whose assembly reads them."""
 
     def on_value(self, value: Any) -> None:
-        """The JSON value of an event (protocols of the visitor's side) or of a line."""
+        """The JSON value of an event, of the protocols whose events are JSON; not for upstream dialects either."""
 
     def on_text(self, text: str) -> None:
         """A delta of the answer's text."""

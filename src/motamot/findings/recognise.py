@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from motamot.errors import LimitExceeded
+from motamot.findings.known import KNOWN
 from motamot.model.events import json_values
 from motamot.sse import Decoder, Event
 from motamot.tape.tape import Tape
@@ -32,64 +32,11 @@ class Shape(StrEnum):
     EMPTY = "empty"
 
 
-PROTOCOLS: dict[str, str] = {
-    "motamot": "motamot's own event stream",
-    "morceaux": "pieces for a plain `EventSource`",
-    "ga-text": "raw text in `data:` lines, ended by `[DONE]`, as Guitar Alchemist's chatbot sends it",
-    "openai": "OpenAI chat completion chunks",
-    "openai-responses": "OpenAI's Responses API",
-    "anthropic": "Anthropic's messages API",
-    "ollama": "Ollama's own API, one JSON object a line",
-    "ui-message": "Vercel's UI message stream",
-    "ag-ui": "AG-UI events",
-    "event-stream": "an event stream of a kind that is not known",
-    "json-lines": "one JSON value a line",
-    "json": "one JSON document",
-    "text": "plain text",
-    "html": "an HTML page",
-    "empty": "nothing",
-}
+PROTOCOLS: dict[str, str] = {known.name: known.what for known in KNOWN.values()}
 """What can be recognised, and said: name, and what it is."""
 
-_ALIASES = {
-    "native": "motamot",
-    "openai-chat": "openai",
-    "openai-json": "openai",
-    "anthropic-messages": "anthropic",
-    "ollama-ndjson": "ollama",
-    "sse": "event-stream",
-}
-_ANTHROPIC = {
-    "message_start",
-    "content_block_start",
-    "content_block_delta",
-    "content_block_stop",
-    "message_delta",
-    "message_stop",
-}
-_UI_MESSAGE = {
-    "start-step",
-    "finish-step",
-    "text-start",
-    "text-delta",
-    "text-end",
-    "reasoning-start",
-    "reasoning-delta",
-    "reasoning-end",
-    "tool-input-start",
-    "tool-input-delta",
-    "tool-input-available",
-    "tool-output-available",
-    "message-metadata",
-    "source-url",
-}
+_ALIASES = {alias: known.name for known in KNOWN.values() for alias in known.aliases}
 _UI_MAYBE = {"start", "finish", "error", "abort"}  # only the header tells these from others' words
-_NATIVE = {"started", "routed", "text", "reasoning", "tool_called", "tool_returned", "cited", "turn_ended", "ended"}
-_AG_UI = re.compile(
-    r"(RUN|STEP|TEXT_MESSAGE|TOOL_CALL|STATE|MESSAGES|ACTIVITY|REASONING|THINKING|SUBAGENT)_[A-Z_]+|RAW|CUSTOM"
-)
-_NATIVE_ID = re.compile(r"[A-Za-z0-9_-]{1,128}\.[0-9]{1,9}")
-_MORCEAUX_EVENTS = {"fin", "arret", "erreur", "marques"}
 _HTML = re.compile(r"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _HTML_CHARS = 4_096  # where a page must have begun, behind comments
 
@@ -216,10 +163,13 @@ def _of_json(text: str, whole: bool, kind: str) -> Recognised | None:
     firsts = [_object(line) for line in lines[: _HEAD_EVENTS if whole or len(lines) > 1 else 0]]
     ndjson = "ndjson" in kind or "jsonl" in kind or "json-seq" in kind
     good = sum(value is not None for value in firsts)
-    if good and (good > 1 or ndjson or _is_ollama(firsts[0])) and good * 2 >= len(firsts):  # the last may be cut
-        if any(_is_ollama(value) for value in firsts):
-            return _is("ollama", Shape.LINES, "certain", "lines of JSON with `message` or `response`, and `done`")
-        return _is("json-lines", Shape.LINES, "likely", "each line is a JSON object")
+    if good and good * 2 >= len(firsts):  # the last may be cut
+        for known in KNOWN.values():
+            why = next((why for value in firsts if value is not None and (why := known.by_line(value))), None)
+            if why is not None:
+                return _is(known.name, Shape.LINES, "certain", why)
+        if good > 1 or ndjson:
+            return _is("json-lines", Shape.LINES, "likely", "each line is a JSON object")
     values, rest = json_values(text.strip()) if whole else ([], "")
     if values and not rest:
         why = "the body is one JSON document"
@@ -236,52 +186,28 @@ def _object(text: str) -> dict[str, Any] | None:
     return values[0] if len(values) == 1 and not rest and isinstance(values[0], dict) else None
 
 
-def _is_ollama(value: dict[str, Any] | None) -> bool:
-    return value is not None and "done" in value and ("message" in value or "response" in value)
-
-
 def _of_events(tape: Tape, events: list[Event]) -> Recognised:
     """An event stream: what its events hold."""
     told = [_object(event.data) if event.data.lstrip().startswith("{") else None for event in events]
     first = next((value for event, value in zip(events, told, strict=True) if event.data.strip()), None)
-    if first is not None and first.get("type") == "routing" and "routingMethod" in first:
-        return _is("ga-text", Shape.EVENTS, "certain", "the first event is a routing object")
-    if tape.header("x-vercel-ai-ui-message-stream") is not None:
-        return _is("ui-message", Shape.EVENTS, "certain", "the header x-vercel-ai-ui-message-stream")
+    for known in KNOWN.values():
+        why = known.by_first(first) if first is not None else None
+        if why is None and known.header is not None and tape.header(known.header) is not None:
+            why = f"the header {known.header}"
+        if why is not None:
+            return _is(known.name, Shape.EVENTS, "certain", why)
     votes: dict[str, tuple[int, str]] = {}
     for event, value in zip(events, told, strict=True):
-        for name, why in _votes(event, value):
-            count, reason = votes.get(name, (0, why))
-            votes[name] = (count + 1, reason)
+        for known in KNOWN.values():
+            why = known.by_event(event, value)
+            if why is not None:
+                count, reason = votes.get(known.name, (0, why))
+                votes[known.name] = (count + 1, reason)
     if votes:
         # The most frequent; of equals the one that was met first.
         name = max(votes, key=lambda name: votes[name][0])
         return _is(name, Shape.EVENTS, "certain", votes[name][1])
     return _of_text_events(tape, events, told)
-
-
-def _votes(event: Event, value: dict[str, Any] | None) -> Iterable[tuple[str, str]]:
-    """The protocols that write such an event, each with what shows it. Words that several know are none."""
-    if event.event in _MORCEAUX_EVENTS and event.event in ("fin", "erreur", "arret"):
-        yield "morceaux", f"an event named {event.event}"
-    if value is None:
-        return
-    kind = value.get("type")
-    kind = kind if isinstance(kind, str) else ""
-    if value.get("object") == "chat.completion.chunk" or isinstance(value.get("choices"), list):
-        yield "openai", "chunks with `choices`"
-    elif isinstance(value.get("morceau"), str):
-        yield "morceaux", "data with `morceau`"
-    elif kind.startswith("response.") and (event.event in ("message", kind)):
-        yield "openai-responses", f"an event {kind}"
-    elif kind in _ANTHROPIC:
-        yield "anthropic", f"an event {kind}"
-    elif kind in _UI_MESSAGE:
-        yield "ui-message", f"a part of type {kind}"
-    elif _AG_UI.fullmatch(kind):
-        yield "ag-ui", f"an event {kind}"
-    elif kind in _NATIVE and (_NATIVE_ID.fullmatch(event.id) or kind in ("started", "ended", "turn_ended")):
-        yield "motamot", f"an event of type {kind}"
 
 
 def _of_text_events(tape: Tape, events: list[Event], told: list[dict[str, Any] | None]) -> Recognised:

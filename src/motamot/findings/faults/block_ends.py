@@ -7,13 +7,13 @@ import re
 from motamot.findings.faults.clauses import SSE_INTERPRET
 from motamot.findings.finder import Finder, Rule
 from motamot.findings.finding import Fault, Level, Promise
+from motamot.findings.known import RAW
 from motamot.findings.wire import Block
 from motamot.model.events import json_values
 from motamot.sse import Event
 
 __all__ = ["MISSING_BLANK_LINE", "UNTERMINATED_LAST_EVENT"]
 
-_RAW = ("ga-text", "event-stream")
 _FIELD = re.compile(rb"(?:data|event|id)(?::|$)|(?:d|da|dat|e|ev|eve|even|i)$")
 
 
@@ -33,7 +33,7 @@ class _MissingBlankLine(Finder):
                 return
 
     def on_event(self, event: Event) -> None:
-        if self.scene.protocol not in _RAW or "\n" not in event.data:
+        if self.scene.protocol not in RAW or "\n" not in event.data:
             return
         first, _, rest = event.data.partition("\n")
         if rest.endswith("\n[DONE]") or rest == "[DONE]":

@@ -7,6 +7,7 @@ import re
 from motamot.findings.faults.clauses import SSE_AUTHORING, SSE_PARSE
 from motamot.findings.finder import Finder, Rule
 from motamot.findings.finding import Fault, Level, Promise
+from motamot.findings.known import RAW
 from motamot.findings.wire import Block
 from motamot.sse import Event, Ignored
 
@@ -21,7 +22,7 @@ _FIELDS = (b"data", b"event", b"id")
 class _CommentAsData(Finder):
     """In raw text only what is no word of an answer; in JSON the protocol's reader names it."""
 
-    protocols = frozenset({"ga-text", "event-stream"})
+    protocols = RAW
 
     def on_event(self, event: Event) -> None:
         if _AS_TEXT.fullmatch(event.data):

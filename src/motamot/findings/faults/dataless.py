@@ -5,14 +5,13 @@ from __future__ import annotations
 from motamot.findings.faults.clauses import SSE_INTERPRET
 from motamot.findings.finder import Finder, Rule
 from motamot.findings.finding import Fault, Level, Promise
+from motamot.findings.known import STRICT
 from motamot.findings.wire import Block
 from motamot.sse import Ignored
 
-__all__ = ["BLOCK_WITHOUT_DATA", "EVENT_WITHOUT_DATA", "FOREIGN", "ID_ON_FOREIGN_ROUTE"]
+__all__ = ["BLOCK_WITHOUT_DATA", "EVENT_WITHOUT_DATA", "ID_ON_FOREIGN_ROUTE"]
 
 _PINGS = {"ping", "keep-alive", "keepalive", "heartbeat", "hb", "noop"}
-FOREIGN = frozenset({"openai", "openai-responses", "anthropic"})
-"""Protocols whose own clients take what the standard passes over for an event."""
 
 
 def _names(block: Block) -> list[str]:
@@ -52,7 +51,7 @@ EVENT_WITHOUT_DATA = Rule(
 class _BlockWithoutData(Finder):
     """`retry:`, `id:` or a ping's name alone; only where readers of upstream dialects come, the standard's pass it."""
 
-    protocols = FOREIGN
+    protocols = STRICT
 
     def on_block(self, block: Block) -> None:
         if _has_no_data(block) and all(not name or name.lower() in _PINGS for name in _names(block)):
@@ -75,7 +74,7 @@ BLOCK_WITHOUT_DATA = Rule(
 
 
 class _IdOnForeignRoute(Finder):
-    protocols = FOREIGN
+    protocols = STRICT
 
     def on_block(self, block: Block) -> None:
         for line in block.lines:

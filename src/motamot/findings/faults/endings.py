@@ -8,33 +8,24 @@ from typing import Any
 from motamot.findings.faults.clauses import AG_UI, OPENAI, RESPONSES, SSE_PROCESS, UI_MESSAGE
 from motamot.findings.finder import Finder, Rule, Scene, quoted
 from motamot.findings.finding import Evidence, Fault, Level, Promise
+from motamot.findings.known import KNOWN, RAW
 from motamot.findings.recognise import Shape
 from motamot.sse import Event
 
 __all__ = ["DONE_IN_TEXT", "EMPTY_STREAM", "ERROR_AS_TEXT", "FOREIGN_END_MARK", "MISSING_TERMINAL_EVENT"]
 
 _DONE = "[DONE]"
-_RAW = frozenset({"ga-text", "event-stream"})
 _ERROR = '{"error"'
 _TAIL_CHARS = 4_000
 
-_ENDS = {
-    "motamot": "an `ended` event",
-    "morceaux": "an event `fin`, `arret` or `erreur`",
-    "ga-text": "`[DONE]` or an error object",
-    "ui-message": "a part `finish`, `error` or `abort`",
-    "ag-ui": "`RUN_FINISHED` or `RUN_ERROR`",
-    "openai-responses": "`response.completed`, `.incomplete`, `.failed` or `error`",
-}
-
 
 class _MissingTerminalEvent(Finder):
-    protocols = frozenset(_ENDS)
+    protocols = frozenset(known.name for known in KNOWN.values() if known.end)
 
     def at_end(self) -> None:
         scene = self.scene
         if scene.shape is Shape.EVENTS and scene.ended is None and not scene.left and scene.over is None:
-            self.saw(f"The stream ended without {_ENDS[scene.protocol]}.")
+            self.saw(f"The stream ended without {KNOWN[scene.protocol].end}.")
 
 
 MISSING_TERMINAL_EVENT = Rule(
@@ -141,7 +132,7 @@ class _ErrorAsText(Finder):
 
     def __init__(self, fault: Fault, scene: Scene) -> None:
         super().__init__(fault, scene)
-        self._raw = scene.protocol in _RAW
+        self._raw = scene.protocol in RAW
         self._pending: Evidence | None = None
 
     def on_event(self, event: Event) -> None:
@@ -156,7 +147,7 @@ class _ErrorAsText(Finder):
             return
         tail = scene.last_text[-_TAIL_CHARS:]
         at = tail.rfind(_ERROR)
-        marked = scene.protocol in _RAW and scene.ended is not None
+        marked = scene.protocol in RAW and scene.ended is not None
         if at >= 0 and not marked and _is_error(tail[at:]):
             place = Evidence(offset=None, at=scene.at, quote=quoted(tail[at:].encode("utf-8", "replace")))
             self.saw("The text of the answer ends with an error object.", place)

@@ -7,13 +7,13 @@ import re
 from motamot.findings.faults.clauses import SSE_INTERPRET, SSE_PARSE
 from motamot.findings.finder import Finder, Rule
 from motamot.findings.finding import Fault, Level, Promise
+from motamot.findings.known import RAW
 from motamot.findings.wire import Block, Skipped
 from motamot.sse import Ignored
 
 __all__ = ["ERROR_FIELD", "RAW_LINE_BREAK", "UNKNOWN_FIELD"]
 
 _NAME = re.compile(rb"[A-Za-z][A-Za-z0-9_.\-]{0,40}")
-_RAW = ("ga-text", "event-stream")
 
 
 def _is_field(skipped: Skipped) -> bool:
@@ -79,7 +79,7 @@ class _RawLineBreak(Finder):
             if skipped.kind is Ignored.NO_COLON:
                 lost = bool(skipped.line.strip())
             elif skipped.kind is Ignored.UNKNOWN_FIELD:
-                prose = self.scene.protocol in _RAW and b" " in skipped.line.partition(b":")[2].strip()
+                prose = self.scene.protocol in RAW and b" " in skipped.line.partition(b":")[2].strip()
                 lost = not _is_field(skipped) or (prose and not skipped.line.startswith(b"error:"))
             else:
                 lost = False

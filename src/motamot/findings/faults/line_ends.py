@@ -5,6 +5,7 @@ from __future__ import annotations
 from motamot.findings.faults.clauses import AG_UI, SSE_PARSE
 from motamot.findings.finder import Finder, Rule
 from motamot.findings.finding import Fault, Level, Promise
+from motamot.findings.known import KNOWN
 
 __all__ = ["CRLF_FOR_LF_ONLY_READER"]
 
@@ -12,7 +13,7 @@ __all__ = ["CRLF_FOR_LF_ONLY_READER"]
 class _CrLf(Finder):
     """Only where the readers are known to end events at LF LF and nowhere else; the standard's take any."""
 
-    protocols = frozenset({"ga-text", "ag-ui"})
+    protocols = frozenset(known.name for known in KNOWN.values() if known.lf_only)
 
     def at_end(self) -> None:
         if self.scene.cr is not None:

@@ -7,6 +7,7 @@ import re
 from motamot.findings.faults.clauses import SSE_INTERPRET, SSE_PARSE
 from motamot.findings.finder import Finder, Rule, Scene
 from motamot.findings.finding import Evidence, Fault, Level, Promise
+from motamot.findings.known import RAW
 from motamot.sse import Event
 
 __all__ = ["GLUED_PIECES", "WIRE_IN_TEXT"]
@@ -75,7 +76,7 @@ class _WireInText(Finder):
 
     def __init__(self, fault: Fault, scene: Scene) -> None:
         super().__init__(fault, scene)
-        self._raw = scene.protocol in ("ga-text", "event-stream")
+        self._raw = scene.protocol in RAW
         self._places: list[Evidence] = []
         self._times = 0
 

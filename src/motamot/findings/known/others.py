@@ -1,0 +1,122 @@
+"""Recordings of no protocol that is known: events, lines, a document, text, a page, nothing."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any
+
+from motamot.findings.known.base import Known
+from motamot.findings.known.completion import Completion
+from motamot.findings.reading import DONE, Hear, Reading
+from motamot.model.assembly import Kind
+from motamot.model.events import json_values
+from motamot.model.turn import Turn
+from motamot.sse import Event
+
+__all__ = ["EMPTY", "EVENT_STREAM", "HTML", "JSON", "JSON_LINES", "TEXT"]
+
+_JSON_BYTES = 16 << 20
+_WHOLE_KEYS = ("text", "naturalLanguageAnswer", "answer", "content", "response", "output_text", "reply", "message")
+_PIECE_KEYS = ("token", "delta", "text", "content", "chunk", "response", "answer", "output")
+
+
+class _Raw(Reading):
+    """Events of no protocol that is known: their data is text as it stands, or an object with a piece of it."""
+
+    wants_events = True
+
+    def event(self, event: Event) -> None:
+        if event.data == DONE:
+            self.hear.ended(DONE)
+            return
+        if event.data.startswith("{"):
+            values, rest = json_values(event.data)
+            if len(values) == 1 and not rest:
+                piece = _text_of(values[0], _PIECE_KEYS)
+                if piece:
+                    self.hear.text(piece)
+                elif isinstance(values[0], dict) and values[0].get("error"):
+                    self.hear.note("error-in-stream", "an error came among the data")
+                return
+        if event.data:
+            self.hear.text(event.data)
+
+
+class _Lines(Reading):
+    """A JSON value a line, of no protocol that is known."""
+
+    def take(self, raw: bytes) -> None:
+        line = raw.decode("utf-8", "replace").strip()
+        if line:
+            values, rest = json_values(line)
+            for value in values:
+                text = _text_of(value, _PIECE_KEYS)
+                if text:
+                    self.hear.text(text)
+            if rest:
+                self.hear.note("json-parse", "a line is not a JSON value")
+
+
+class _Plain(Reading):
+    """A body that is text and nothing else."""
+
+    def __init__(self, hear: Hear) -> None:
+        super().__init__(hear)
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+
+    def take(self, raw: bytes) -> None:
+        text = self._decoder.decode(raw)
+        if text:
+            self.hear.text(text)
+
+    def close(self) -> None:
+        text = self._decoder.decode(b"", True)
+        if text:
+            self.hear.text(text)
+
+
+class _Document(Reading):
+    """One JSON document: the whole answer, under one of the names it goes by."""
+
+    def __init__(self, hear: Hear) -> None:
+        super().__init__(hear)
+        self._body = bytearray()
+
+    def take(self, raw: bytes) -> None:
+        self._body += raw[: _JSON_BYTES - len(self._body)]
+
+    def close(self) -> Turn | None:
+        values, rest = json_values(self._body.decode("utf-8-sig", "replace").strip())
+        if rest or not values:
+            self.hear.note("json-parse", "the body is not whole JSON")
+        value = values[0] if values else None
+        if isinstance(value, dict) and (isinstance(value.get("choices"), list) or value.get("type") == "message"):
+            kind = Kind.OPENAI_JSON if isinstance(value.get("choices"), list) else Kind.ANTHROPIC_MESSAGES
+            upstream = Completion(self.hear, kind)
+            upstream.take(bytes(self._body))
+            return upstream.close()
+        text = _text_of(value)
+        if text:
+            self.hear.text(text)
+        if values and not rest:
+            self.hear.ended("whole")
+        return None
+
+
+def _text_of(value: Any, keys: tuple[str, ...] = _WHOLE_KEYS) -> str:
+    """The answer, or a piece of it, in JSON of an unknown kind: under the first of the usual names that holds text."""
+    if isinstance(value, dict):
+        for key in keys:
+            if isinstance(value.get(key), str):
+                return str(value[key])
+    return value if isinstance(value, str) else ""
+
+
+EVENT_STREAM = Known(
+    name="event-stream", what="an event stream of a kind that is not known", aliases=("sse",), reading=_Raw, raw=True
+)
+JSON_LINES = Known(name="json-lines", what="one JSON value a line", reading=_Lines)
+JSON = Known(name="json", what="one JSON document", reading=_Document)
+TEXT = Known(name="text", what="plain text", reading=_Plain)
+HTML = Known(name="html", what="an HTML page", reading=Reading)
+EMPTY = Known(name="empty", what="nothing", reading=Reading)
