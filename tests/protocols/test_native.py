@@ -220,3 +220,4 @@ def test_a_stop_takes_nothing_but_an_events_number(seen: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         parse_stop(b'{"seen":%b}' % seen.encode(), Limits())
     assert refused.value.field == "seen"
+    assert "a whole one from 0 to 2147483647" in refused.value.message

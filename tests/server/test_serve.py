@@ -329,6 +329,19 @@ def test_a_key_that_needs_a_password_is_a_sentence(tmp_path: Path, model: Thread
     assert said.startswith("motamot: the certificate chat.pem with the key chat.key cannot be used: ")
 
 
+def test_a_certificate_without_its_key_says_what_is_missing(tmp_path: Path, model: ThreadedScriptedModel) -> None:
+    certificate = trustme.CA().issue_cert("localhost")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "chat.pem")
+    certificate.private_key_pem.write_to_path(tmp_path / "chat.key")
+    for given, said in (
+        (("chat.pem",), "chat.pem cannot be used: its key is not in it: name the key's file with tls_key"),
+        (("chat.key",), "chat.key cannot be used: it holds no certificate (PEM: "),
+        (("chat.pem", "--tls-key", "chat.pem"), "chat.pem cannot be used: that is no key"),
+        (("chat.pem", "--tls-key", "none.key"), "none.key cannot be used: No such file or directory"),
+    ):
+        assert said in refused(tmp_path, *upstream(model.url), "--tls-cert", *given)
+
+
 @pytest.mark.parametrize("content", [b"this is no database at all" * 100, b""])
 def test_a_database_that_is_none_is_a_sentence(tmp_path: Path, content: bytes, model: ThreadedScriptedModel) -> None:
     folder = tmp_path / "folder"
@@ -509,6 +522,21 @@ def test_check_explains_what_would_be_served_and_starts_nothing(tmp_path: Path, 
         assert words in done.stdout, done.stdout
     assert "Warnings" not in done.stdout
     assert not (tmp_path / "books.sqlite3").exists() and not model.requests
+
+
+def test_check_tells_what_would_be_fetched_and_when_serve_asks_for_it(tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="the extra motamot[local]")
+    servers = {"OLLAMA_HOST": f"127.0.0.1:{free_port()}"}
+    done = command(tmp_path, "serve", "--check", "--local", **servers)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    answers = next(number for number, line in enumerate(lines) if line.startswith("  answers"))
+    assert "to download from" in lines[answers] and "licence" in lines[answers]
+    assert lines[answers + 1].strip() == (
+        "motamot serve asks before it fetches this; without a terminal, or with --yes, it fetches it at once."
+    )
+    assert "A smaller model: --local --model" in done.stdout
+    assert "Without a model" not in done.stdout and "Nobody can be asked" not in done.stdout
 
 
 def test_check_warns_of_what_is_dangerous(tmp_path: Path, model: ThreadedScriptedModel) -> None:

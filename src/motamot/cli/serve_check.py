@@ -150,15 +150,20 @@ def _choice(lines: _Lines, its: AssistantSettings, option: str | None) -> Choice
     from motamot.model.sources import resolve
     from motamot.settings import wanted
 
-    def keep(line: str) -> None:
-        lines.warnings.append(line)
+    offers: list[str] = []
+
+    def no(question: str) -> bool:
+        offers.append(question.removesuffix(" Fetch it?"))
+        return False  # nothing is fetched for an explanation
 
     try:
-        return resolve(replace(wanted(its), said_by=option), ask=None, say=keep)
+        return resolve(replace(wanted(its), said_by=option), ask=no, say=lines.warnings.append)
     except ModelUnavailable as problem:
         if problem.reason != "refused":
             raise
-        lines.add("  answers", *problem.message.split("\n"))
+        told = problem.message.split("\n")[1:]  # the first line is about the no
+        asks = "motamot serve asks before it fetches this; without a terminal, or with --yes, it fetches it at once."
+        lines.add("  answers", *offers, asks, *told)
         return None
 
 

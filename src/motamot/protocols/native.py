@@ -30,7 +30,7 @@ from motamot.answer import (
 )
 from motamot.errors import InvalidRequest
 from motamot.limits import Limits
-from motamot.protocols._json import encode_line, kind, loads, one_line, plain, request_object
+from motamot.protocols._json import encode_line, loads, one_line, plain, request_object
 from motamot.protocols.base import (
     READER_EVENT_BYTES,
     Asked,
@@ -173,8 +173,8 @@ def parse_stop(body: bytes | Mapping[str, Any], limits: Limits) -> int | None:
     if seen is None:
         return None
     if isinstance(seen, bool) or not isinstance(seen, int) or not 0 <= seen < _SEEN_MOST:
-        found = f"not {kind(seen)}" if isinstance(seen, bool) or not isinstance(seen, int) else "no event's number"
-        raise InvalidRequest(f"The field `seen` must be an event's number: {found}.", field="seen")
+        told = f"The field `seen` must be an event's number: a whole one from 0 to {_SEEN_MOST - 1}."
+        raise InvalidRequest(told, field="seen")
     return seen
 
 

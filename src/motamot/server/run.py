@@ -24,6 +24,7 @@ from motamot.server.site import Site
 __all__ = ["Certificate", "Server", "listen", "serve"]
 
 _SYSTEM_PATIENCE = 5
+_PEM_BYTES = 1_000_000  # looked at for what a certificate lacks: a long chain has 20 kB
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 30
 _OBJECTS_BEFORE_COLLECTION = 10_000  # cyclic waste of a few MB at most
@@ -42,9 +43,25 @@ class Certificate:
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.chain, self.key, password=_no_password)
         except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
-            why = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+            why = getattr(error, "reason", None) or self._missing() or getattr(error, "strerror", None) or error
             of = f"{self.chain}" + (f" with the key {self.key}" if self.key else "")
             raise SettingsError(f"the certificate {of} cannot be used: {why}") from None
+
+    def _missing(self) -> str | None:
+        """What is not in the files, for which OpenSSL has no word but "PEM lib"."""
+        with contextlib.suppress(OSError):  # which is told as it is
+            if not _holds(self.chain, b"CERTIFICATE-----"):
+                return "it holds no certificate (PEM: -----BEGIN CERTIFICATE-----)"
+            if not _holds(self.key or self.chain, b"PRIVATE KEY-----"):
+                return (
+                    "its key is not in it: name the key's file with tls_key" if self.key is None else "that is no key"
+                )
+        return None
+
+
+def _holds(file: Path, label: bytes) -> bool:
+    with file.open("rb") as opened:
+        return label in opened.read(_PEM_BYTES)
 
 
 def _no_password() -> str:
