@@ -104,7 +104,7 @@ def _head(given: dict[str, Any]) -> dict[str, Any]:
 
 def _of_script(script: list[dict[str, Any]]) -> Tape:
     """What a script of the model's server sends, with the times its waits give."""
-    at, status, headers, end = 0.0, 200, {"content-type": "text/event-stream"}, "closed"
+    at, status, headers, end = 0.0, 200, {"content-type": "text/event-stream"}, "left"
     pieces: list[Piece] = []
     for step in _steps(script):
         if "status" in step:
@@ -115,8 +115,8 @@ def _of_script(script: list[dict[str, Any]]) -> Tape:
         data += step["send_repeat"].encode() * step["times"] if "send_repeat" in step else b""
         if data:
             pieces.append(Piece(at, data))
-        if step.get("close") == "reset":
-            end = "reset"
+        if "close" in step:
+            end = "reset" if step["close"] == "reset" else "closed"
     request = Request(method="POST", body=b'{"stream": true}')
     return Tape(
         pieces=tuple(pieces), status=status, headers=tuple(headers.items()), request=request, end=end, ended_at=at

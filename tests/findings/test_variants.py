@@ -128,7 +128,9 @@ VARIANTS: dict[str, Variant] = {
     "no space behind the colon": oai((HI + END).replace("data: ", "data:"), "", "unknown-field json-parse"),
     "spaces that are text": sse("data:  hi\n\ndata:   x\n\n", "", "unknown-field raw-line-break"),
     "an error as a field, CRLF": sse("data: x\r\n\r\nerror: y\r\n\r\n", "error-field", "unknown-field"),
-    "an error as a field without a space": oai(HI + 'error:{"message":"x"}\n\n' + DONE, "error-field"),
+    "an error as a field without a space": oai(
+        HI + 'error:{"message":"x"}\n\n' + DONE, "error-field finish-missing", "done-missing"
+    ),
     "an event named error": oai(HI + 'event: error\ndata: {"message":"x"}\n\n', "error-in-stream", "error-field"),
     "JSON over lines without data": oai(
         'data: {\n  "choices":[{"index":0,"delta":{"content":"a"}}]\n}\n\n' + END, "raw-line-break"
@@ -188,6 +190,7 @@ VARIANTS: dict[str, Variant] = {
         content("\\ud83d") + content("\\ude00") + END, "lone-surrogate", "replacement-character"
     ),
     "halves in capitals": oai(content("\\uD83D\\uDE00") + END, "", "lone-surrogate"),
+    "half a character for good": oai(content("Hi \\ud83d!") + END, "lone-surrogate replacement-character"),
     "a high half twice": oai(content("\\ud83d\\ud83d\\ude00") + END, "lone-surrogate"),
     "twice encoded once": oai(text("Ã©tÃ©, dÃ©jÃ\xa0") + END, "mojibake"),
     "twice encoded quotes": oai(text("donâ€™t, wonâ€™t") + END, "mojibake"),

@@ -14,7 +14,18 @@ from motamot.model.turn import Turn
 from motamot.sse import Event, Residue
 from motamot.tape.tape import Tape
 
-__all__ = ["EVIDENCE_MOST", "QUOTE_CHARS", "Finder", "Lump", "Rule", "Scene", "Sightings"]
+__all__ = [
+    "EVIDENCE_MOST",
+    "LUMP_SECONDS",
+    "QUOTE_CHARS",
+    "Finder",
+    "Lump",
+    "Rule",
+    "Scene",
+    "Sightings",
+    "overridden",
+    "quoted",
+]
 
 EVIDENCE_MOST = 5
 """Places that a finding shows; how often it was seen is counted beyond them."""

@@ -32,7 +32,7 @@ def _half(raw: bytes) -> int | None:
 
 class _ReplacementCharacter(Finder):
     def on_rare_text(self, text: str) -> None:
-        if "\ufffd" in text and not (b"\\u" in self.scene.raw and _half(self.scene.raw) is not None):
+        if "\ufffd" in text:
             self.saw("A character of the text came as U+FFFD, the sign for a broken one.")
 
 

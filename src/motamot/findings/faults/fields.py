@@ -85,8 +85,8 @@ class _RawLineBreak(Finder):
                 lost = False
             if lost:
                 self.saw_at(
-                    "A line stands in the stream without a field: most likely a line break in the text that was sent "
-                    "as it is, and every line after it is lost.",
+                    "A line stands in the stream without a field, and is lost: most likely a line break of the text "
+                    "was sent as it is.",
                     skipped.offset,
                     skipped.line,
                 )

@@ -93,6 +93,11 @@ class Completion(Reading):
         for deviation in turn.deviations:
             if deviation.kind not in told and deviation.kind != _WITH_TURN:
                 self._note(deviation.kind, deviation.note)
+        if "error-field" in told and not self._assembly.finished:
+            # That line explains an end without a reason to the operator; a standard reader never sees it.
+            self._note("finish-missing", "no finish reason came")
+            if not self._assembly.done:
+                self._note("done-missing", "the end marker did not come")
         if self._assembly.finished or self._assembly.done:
             self.hear.ended(turn.finish)
         return turn
