@@ -42,12 +42,17 @@ def test_without_a_file_the_tape_goes_to_standard_output(place: Place) -> None:
 def test_what_is_asked_is_what_the_options_say(place: Place) -> None:
     (place.folder / "headers").write_text("Authorization: Bearer geheim\n\nX-Two: 2\n")
     (place.folder / "body.json").write_text('{"a": "é"}', "utf-8")
-    with answering([HEAD, END], [HEAD, END], [HEAD, END], [HEAD, END]) as server:
+    with answering(*[[HEAD, END]] * 6) as server:
         place.run("record", server.url, "-H", "X-One: a:b", "-H", "@headers", "-d", "@body.json", "-o", "1")
-        place.run("record", server.url, "--message", 'Où "est" ?', "-o", "2")
+        place.run("record", server.url + "api/chat/stream", "--message", 'Où "est" ?', "-o", "2")
         place.run("record", server.url, "-X", "PUT", "-d", "@-", "-o", "3", stdin=b"from stdin")
         place.run("record", server.url + "flux?message=x", "-o", "4")
-    first, second, third, fourth = server.asked
+        chunks = ("--protocol", "openai", "--model", "m")
+        place.run("record", server.url, "--message", "Hi", *chunks, "-o", "5")
+        place.run("record", server.url + "flux", "--message", "Où ?", "-o", "6")
+    first, second, third, fourth, fifth, sixth = server.asked
+    assert json.loads(fifth.partition(b"\r\n\r\n")[2])["messages"] == [{"role": "user", "content": "Hi"}]
+    assert sixth.startswith(b"GET /flux?message=O%C3%B9+%3F HTTP/1.1\r\n")
     assert first.startswith(b"POST / HTTP/1.1\r\n") and first.endswith('{"a": "é"}'.encode())
     assert b"\r\nX-One: a:b\r\n" in first and b"\r\nX-Two: 2\r\n" in first
     assert b"\r\nAuthorization: Bearer geheim\r\n" in first
@@ -111,7 +116,8 @@ def test_it_leaves_after_its_time_and_at_its_size(place: Place) -> None:
         (("http://127.0.0.1:1/", "-H", "nonsense"), 'a header is given as -H "Name: value"'),
         (("http://127.0.0.1:1/", "-H", "@nowhere"), "the file nowhere cannot be read: No such file"),
         (("http://127.0.0.1:1/", "-d", "@nowhere"), "the file nowhere cannot be read: No such file"),
-        (("http://127.0.0.1:1/", "-d", "x", "--message", "y"), "--message and -d both make the request's body"),
+        (("http://127.0.0.1:1/", "-d", "x", "--message", "y"), "--message and -d both say what is asked"),
+        (("http://127.0.0.1:1/x", "--message", "y"), "does not say how this chatbot is asked: give the body with -d"),
         (("http://127.0.0.1:1/", "-o", "."), ". is a folder: name a file"),
         (("http://127.0.0.1:1/", "-o", "no/where"), "no is no folder"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ from motamot.errors import InvalidRequest, MotamotError, TapeError
 from motamot.tape import bounds
 
 if TYPE_CHECKING:
-    from motamot.tape import Recorder, Tape
+    from motamot.tape import Recorder, Request, Tape
 
 __all__ = ["record"]
 
@@ -36,8 +35,14 @@ def record(
         str | None, typer.Option("--data", "-d", metavar="DATA", help="The request's body, or @FILE; @-: stdin.")
     ] = None,
     message: Annotated[
-        str | None, typer.Option(metavar="TEXT", help='Ask this: the body is {"message": TEXT}, as motamot takes it.')
+        str | None,
+        typer.Option(metavar="TEXT", help="Ask this, in the shape of the address's protocol; for any other, use -d."),
     ] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The protocol for --message, where the address does not say it."),
+    ] = None,
+    model: Annotated[str, typer.Option(metavar="NAME", help="The model for --message, where one is named.")] = "",
     method: Annotated[
         str | None, typer.Option("--request", "-X", metavar="METHOD", help="Else GET, or POST with a body.")
     ] = None,
@@ -59,11 +64,12 @@ def record(
     """
     from motamot.tape import Recorder
 
+    asked = _asked(url, [pair for line in header or [] for pair in _headers(line)], data, message, protocol, model)
     recorder = Recorder(
-        url,
-        method=method,
-        headers=[pair for line in header or [] for pair in _headers(line)],
-        body=_body(data, message),
+        asked.url,
+        method=method or asked.method,
+        headers=asked.headers,
+        body=asked.body,
         seconds=timeout,
         most_bytes=max_bytes,
     )
@@ -147,14 +153,22 @@ def _header(line: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _body(data: str | None, message: str | None) -> bytes:
+def _asked(
+    url: str, headers: list[tuple[str, str]], data: str | None, message: str | None, protocol: str | None, model: str
+) -> Request:
+    """Raises: InvalidRequest, MotamotError."""
+    from motamot.tape import Request
+
     if message is not None:
+        from motamot.exam.asking import question
+
         if data is not None:
-            raise InvalidRequest("--message and -d both make the request's body: choose one")
-        return json.dumps({"message": message}).encode()
-    if data is None:
-        return b""
-    return _file(data[1:]) if data.startswith("@") else data.encode("utf-8", "surrogateescape")
+            raise InvalidRequest("--message and -d both say what is asked: choose one")
+        return question(url, message=message, headers=headers, protocol=protocol, model=model)
+    body = b""
+    if data is not None:
+        body = _file(data[1:]) if data.startswith("@") else data.encode("utf-8", "surrogateescape")
+    return Request(method="GET" if data is None else "POST", url=url, headers=tuple(headers), body=body)
 
 
 def _file(name: str) -> bytes:

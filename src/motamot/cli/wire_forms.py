@@ -23,6 +23,7 @@ __all__ = [
     "wire_text",
 ]
 
+_NO_EVENT = "no event"
 _LISTED = 20  # ignored lines that are listed before the rest is counted
 _QUESTION = 80  # characters of a question in a title
 
@@ -141,6 +142,15 @@ def _rows(word: str, rows: list[tuple[str, str, float | None]]) -> Iterator[str]
 
 def left_over(tape: Tape, read: Read) -> Iterator[str]:
     """What the standard ignores and discards, and how the connection ended where that is no proper end."""
+    if what_instead(tape, read.events) in (None, _NO_EVENT):  # else every line of it would be listed
+        yield from _left_over(read)
+    if tape.end in ("reset", "left"):
+        who = "the connection broke" if tape.end == "reset" else "whoever recorded it left"
+        when = "" if tape.ended_at is None else f" after {tape.ended_at * 1000:.1f} ms"
+        yield f"ended  {who}{when}"
+
+
+def _left_over(read: Read) -> Iterator[str]:
     for ignored in read.ignored[:_LISTED]:
         yield f"ignored  {ignored.kind:<13}  byte {ignored.offset}  {cut(shown(ignored.line), 60)}".rstrip()
     if read.ignored_count > _LISTED:
@@ -153,10 +163,6 @@ def left_over(tape: Tape, read: Read) -> Iterator[str]:
         yield f"discarded  {len(residue.line)} bytes of a line that did not end: {cut(shown(residue.line), 60)}"
     if read.problem:
         yield f"not read on: {read.problem}"
-    if tape.end in ("reset", "left"):
-        who = "the connection broke" if tape.end == "reset" else "whoever recorded it left"
-        when = "" if tape.ended_at is None else f" after {tape.ended_at * 1000:.1f} ms"
-        yield f"ended  {who}{when}"
 
 
 def reading_title(tape: Tape) -> str:
@@ -180,4 +186,4 @@ def what_instead(tape: Tape, events: Iterable[object]) -> str | None:
     declared = tape.header("content-type")
     if declared is not None and "event-stream" not in declared.lower():
         return f"no event: the response is {harmless(declared)[:80]}, not an event stream"
-    return "no event"
+    return _NO_EVENT

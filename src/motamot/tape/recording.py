@@ -36,6 +36,7 @@ _DEFAULTS = (
 )
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
+_AS_IT_IS = re.compile(r"[!-~]+")  # goes out as it was typed; anything else is quoted first
 _READ_BYTES = 1 << 18
 
 
@@ -333,7 +334,7 @@ class _Response:
 def _address(url: str) -> URL:
     """Raises: InvalidRequest."""
     try:
-        address = URL(url)
+        address = URL(url, encoded=_AS_IT_IS.fullmatch(url) is not None)
         if address.scheme in ("http", "https") and address.raw_host and address.port:
             return address
     except ValueError:
