@@ -19,7 +19,7 @@ from motamot.protocols import PROTOCOLS as OURS
 from motamot.protocols import Asked
 from motamot.tape.tape import Piece, Tape
 from tests.findings.examples import AG_TEXT, EXAMPLES, FIN, LIVE, MORCEAUX, ROUTING, UI_END, UI_TEXT, ag, ui
-from tests.findings.tapes import DATA, DONE, END, HEAD_ONLY, delta, events, finish, tape, text, timed
+from tests.findings.tapes import DATA, DONE, END, HEAD_ONLY, USAGE, delta, events, finish, tape, text, timed
 
 
 def names(tape: Tape, **more: str) -> list[str]:
@@ -95,6 +95,31 @@ def test_a_recording_that_was_left_is_not_blamed_for_its_end() -> None:
         assert left.findings == ()
         assert left.judged[Promise.EXACT].startswith("not judged")
         assert examine(tape(body)).judged[Promise.EXACT] == "lost"
+
+
+def test_lines_and_documents_that_were_left_are_not_blamed_for_their_end_either() -> None:
+    ndjson = (("content-type", "application/x-ndjson"),)
+    line = '{"model":"m","message":{"content":"Hi"},"done":false}\n'
+    assert names(tape(line + '{"model":', headers=ndjson, end="left")) == []
+    assert "unterminated-last-event" in names(tape(line + '{"model":', headers=ndjson))
+    json_type = (("content-type", "application/json"),)
+    assert "json-parse" not in names(tape('{"text": "a', headers=json_type, end="left"))
+    assert "json-parse" in names(tape('{"text": "a', headers=json_type))
+
+
+def test_an_answer_that_the_model_broke_off_is_not_called_exact() -> None:
+    assert examine(tape(text("Hel") + finish("error") + USAGE + DONE)).judged[Promise.EXACT] == (
+        "not judged: the model broke the answer off"
+    )
+
+
+def test_an_answer_longer_than_is_kept_is_said_to_be_so() -> None:
+    piece = text("x" * 1_000_000)
+    for body in (piece * 18 + END, MORCEAUX + events({"morceau": "x" * 1_000_000}) * 18 + FIN):
+        examined = examine(tape(body))
+        assert examined.notes == ("The answer is longer than 16 MiB: its text was kept up to there.",)
+        assert 15_000_000 < len(examined.text) <= 16 << 20
+        assert examined.judged[Promise.EXACT] == "not judged: it is too large to be read to its end"
 
 
 def test_notes_of_the_tape_are_passed_on() -> None:

@@ -27,7 +27,9 @@ NOT_JUDGED = "not judged: "
 _FAILED = 400  # the first HTTP status of an error
 _DELTAS_MIN = 4  # fewer say nothing of whether an answer was live
 _LIVE_SECONDS = 0.5  # an answer that took less was as good as there at once
-_MISSING_AT_END = frozenset({"finish-missing", "done-missing", "usage-missing", "tool-args-truncated"})
+_MISSING_AT_END = frozenset(
+    {"finish-missing", "done-missing", "usage-missing", "tool-args-truncated", "unterminated-last-event"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +154,7 @@ class _Pass:
             lines.close()
         elif scene.shape is Shape.EVENTS:
             wire.close()
-            scene.residue, scene.mark, scene.cr, scene.over = wire.residue, wire.mark, wire.cr, wire.over
+            scene.mark, scene.cr, scene.over = wire.mark, wire.cr, wire.over
             scene.comments = wire.comments
         if scene.over is not None:
             self._notes.append(
@@ -162,7 +164,9 @@ class _Pass:
         scene.offset, scene.raw = scene.bytes, b""
         if scene.tape.ended_at is not None:
             scene.at = scene.tape.ended_at
-        scene.turn = self._reading.close()
+        scene.turn = turn = self._reading.close()
+        if turn is not None and turn.error is not None and turn.error.code == "limit":
+            scene.truncated = True
         for finder in self._finders:
             finder.at_end()
         if scene.truncated:
@@ -235,9 +239,10 @@ class _Pass:
         for look in self._on_note:
             look(kind)
         rule = self._rules.get(kind)
-        if rule is None or (self.scene.left and kind in _MISSING_AT_END):
+        document = self.scene.shape is Shape.JSON
+        if rule is None or (self.scene.left and (kind in _MISSING_AT_END or (document and kind == "json-parse"))):
             return
-        if kind == "error-in-stream" and self.scene.shape is Shape.JSON and (self.scene.tape.status or 200) >= _FAILED:
+        if kind == "error-in-stream" and document and (self.scene.tape.status or 200) >= _FAILED:
             return  # an error with its own status and document is where it belongs
         message = sentence[:1].upper() + sentence[1:] + "."
         self.scene.sightings.add(rule.fault, message, self.scene.here())
@@ -346,6 +351,8 @@ def _exact(scene: Scene) -> str | None:
         return "it is too large to be read to its end"
     if scene.left or scene.ended is None:
         return "the recording does not hold the answer's end"
+    if scene.turn is not None and scene.turn.finish in ("error", "incomplete"):
+        return "the model broke the answer off"
     if scene.protocol in UPSTREAM or scene.whole is not None:
         return None
     return "the wire loses nothing, and only the same answer in one piece shows whether its writer did"

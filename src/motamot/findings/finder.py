@@ -11,7 +11,7 @@ from motamot.findings.reading import TEXT_BYTES
 from motamot.findings.recognise import Recognised
 from motamot.findings.wire import Block
 from motamot.model.turn import Turn
-from motamot.sse import Event, Residue
+from motamot.sse import Event
 from motamot.tape.tape import Tape
 
 __all__ = [
@@ -92,7 +92,6 @@ class Scene:
     silences:        the longest time without a byte: (seconds, from, offset).
     bytes:           of the body so far.
     ended:           the answer's own end has come; its word, or None.
-    residue:         what the end of an event stream left unterminated.
     over:            the offset from which nothing was read, because an event was too large; None elsewhere.
     turn:            the completion, for an upstream protocol, at the end.
     """
@@ -110,7 +109,6 @@ class Scene:
         self.first_delta_at: float | None = None
         self.silence: tuple[float, float, int] = (0.0, 0.0, 0)
         self.ended: str | None = None
-        self.residue = Residue()
         self.mark = False
         self.cr: int | None = None
         self.over: int | None = None

@@ -20,7 +20,6 @@ __all__ = ["Completion"]
 _LIMITS = Limits(event_bytes=EVENT_BYTES, answer_bytes=TEXT_BYTES, answer_events=10_000_000, tool_calls_per_turn=1_000)
 _MINE = frozenset({"unterminated-last-event", "not-an-event-stream", "error-field", "cumulative-deltas"})
 """What an assembly names, too, and finders here name for every protocol."""
-_BROKEN = frozenset({"error-in-stream", "json-parse"})
 _WITH_TURN = "repeated-full-text"  # named at the end by comparing texts: likewise; met in the stream, it is told
 _EMPTY_EVENT_BYTES = 12
 _TAB = 9
@@ -39,6 +38,7 @@ class Completion(Reading):
         # Lines have no blank line to end them: what is left of one is the assembly's to name.
         self._others = _MINE - {"unterminated-last-event"} if kind is Kind.OLLAMA_NDJSON else _MINE
         self._openai = kind is Kind.OPENAI_CHAT
+        self._marked = False  # [DONE] has come
         self._usage_elsewhere = False
         self._deltas = 0
 
@@ -53,13 +53,15 @@ class Completion(Reading):
             look_strictly(raw, self.hear)
         if self._openai and b'"usage' in raw and _USAGE.search(raw):
             self._look_for_usage(raw)
-        if self._openai and self._assembly.done:
+        if self._marked:
             self._look_behind_the_end(raw)
         self._tell(self._assembly.feed(raw))
+        if self._openai and self._assembly.done and not self._marked:
+            self._marked = raw.rstrip().endswith(b"[DONE]")
 
     def _look_behind_the_end(self, raw: bytes) -> None:
-        """Events behind `[DONE]`; behind an error nothing is expected, and nothing read."""
-        if raw.startswith(b"data:") and b"[DONE]" not in raw and not self._assembly.noted & _BROKEN:
+        """Events behind `[DONE]`."""
+        if raw.startswith(b"data:") and b"[DONE]" not in raw:
             self.hear.note("done-in-text", "more data comes after `[DONE]`, where every client has stopped")
 
     def _look_for_usage(self, raw: bytes) -> None:
