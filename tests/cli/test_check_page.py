@@ -68,6 +68,28 @@ def test_a_page_that_shows_errors_as_answers_is_found_out(place: Place) -> None:
     assert '{"error":"Failed to process message. Please try again."}' in out
 
 
+def test_line_breaks_that_a_writer_does_not_escape_are_the_wires_fault_and_not_the_pages(place: Place) -> None:
+    """The writer puts a whole piece behind one `data: `; the page joins data lines, and shows the rest as it came."""
+    read = """
+      let rest = "";
+      const decoder = new TextDecoder();
+      for (let read; !(read = await reader.read()).done;) {
+        rest += decoder.decode(read.value, {stream: true});
+        for (let at; (at = rest.indexOf("\\n\\n")) >= 0; rest = rest.slice(at + 2)) {
+          const lines = rest.slice(0, at).split("\\n").filter((line) => line.startsWith("data: "));
+          if (lines.length) take(lines.map((line) => line.slice(6)).join("\\n"));
+        }
+      }
+    """
+    pieces = [piece + "\n" for piece in ANSWER.split("\n\n")]
+    routing = writes('{"type":"routing","agentId":"x","confidence":1,"routingMethod":"k"}')
+    wire = Wire([routing, *(f"data: {piece}\n\n".encode() for piece in pieces), writes("[DONE]")])
+    done = checked(place, wire, page(read=read), "--send", "hi", "--json")
+    [told] = recordings(done)
+    assert [finding["id"] for finding in told["findings"] if finding["level"] == "must"] == ["raw-line-break"]
+    assert (done.status, told["page"]["where"]) == (1, "div.answer")
+
+
 def test_what_was_lost_before_the_wire_is_not_laid_to_the_page(place: Place) -> None:
     """White space between sentences is gone before they are sent: the page shows what came."""
     glued = [writes(piece) for piece in re.split(r"(?<=[.!?])\s+", ANSWER)]

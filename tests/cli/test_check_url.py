@@ -141,7 +141,7 @@ class TestFaultyServers:
         ("wire", "words"),
         [
             (Wire([b'{"error":"busy"}'], content_type="application/json", status="503 Busy"), "answered 503: busy"),
-            (Wire([b'{"text":"Hi."}'], content_type="application/json"), "one JSON document"),
+            (Wire([b'{"text":"Hi."}'], content_type="application/json"), "one JSON document, the whole answer at once"),
             (Wire([b"<!doctype html><title>Shop</title>"], content_type="text/html"), "an HTML page ('Shop')"),
         ],
     )

@@ -162,6 +162,10 @@ def test_a_page_that_asks_twice_is_told() -> None:
     assert (finding.id, finding.times) == ("page-asked-twice", 2)
 
 
+def test_news_without_an_answer_may_be_asked_for_again() -> None:
+    assert compared("", "hello", wire=b": nothing new\n\n", asked=3).findings == ()
+
+
 class TestAtOnce:
     """Ten reads over nine seconds."""
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from motamot.exam import wire as module
+from motamot.exam.page import asks_anew
 from motamot.exam.wire import Stream, Wire
-from motamot.tape import Tape
+from motamot.tape import Request, Tape
 
 BODY = "data: café\n\n".encode()
 
@@ -189,3 +190,21 @@ def test_events_of_what_is_not_known_are_passed_over() -> None:
     browser.finished(number="9")
     browser.wire.loading_failed({"requestId": "9", "timestamp": 1.0})
     assert browser.streams == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "end", "anew"),
+    [
+        ({}, 200, "closed", True),
+        ({}, 200, "left", True),
+        ({}, None, "left", True),  # given up before the head: the server may have begun
+        ({"Last-Event-ID": "x.7"}, 200, "closed", False),
+        ({}, 204, "closed", False),
+        ({}, None, "reset", False),
+    ],
+)
+def test_what_comes_back_for_the_rest_asks_nothing_anew(
+    headers: dict[str, str], status: int | None, end: str, anew: bool
+) -> None:
+    asked = Request(url="http://h/flux", headers=tuple(headers.items()))
+    assert asks_anew(Stream(asked, 1_000.0, "EventSource", 1.0, status=status, end=end)) == anew

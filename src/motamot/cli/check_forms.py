@@ -25,6 +25,8 @@ JSON_VERSION = 1
 
 _STYLES = {"lost": "31", "kept": "32", "head": "1", "must": "31", "should": "33", "note": "36", "quiet": "2"}
 _NAME = 10  # cells of a promise's name
+_WORDS = 4_000  # characters of one thing that is told; longer is nothing but a stranger's
+_HEADING = 300
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)]*)\)")  # clauses are written for docs/findings.md
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -48,7 +50,8 @@ class _Paint:
 
 
 def _recording(one: Checked, width: int, paint: _Paint) -> Iterator[str]:
-    yield paint(harmless(" ".join(one.name.split())), "head")
+    name = harmless(" ".join(one.name.split()))
+    yield paint(name if len(name) <= _HEADING else name[: _HEADING - 1] + "…", "head")
     if one.problem is not None:
         word = "no stream" if one.skipped else "not checked"
         yield from _filled(one.problem.removeprefix("no event stream: "), f"  {word}: ", width)
@@ -144,7 +147,7 @@ def _filled(words: str, lead: str, width: int, *, first: tuple[str, _Paint, str]
 
     first: what they begin with, and its colour: put on last, so that no colour of a stranger's gets through.
     """
-    words, blank = harmless(words), " " * len(lead)
+    words, blank = harmless(words[:_WORDS]), " " * len(lead)
     wrapped = textwrap.wrap(words, max(40, width - len(lead)), break_long_words=False, break_on_hyphens=False) or [""]
     if first is not None and wrapped[0].startswith(first[0]):
         begin, paint, style = first

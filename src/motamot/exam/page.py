@@ -22,7 +22,7 @@ from motamot.tape import Tape
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Locator, Page
 
-__all__ = ["Heard", "Look", "Plan", "visit"]
+__all__ = ["Heard", "Look", "Plan", "asks_anew", "visit"]
 
 CANDIDATES = 40  # elements of a page that may hold the answer
 POST_BYTES = 1_000_000  # of a request's body: two requests are told apart by it
@@ -53,7 +53,7 @@ class Heard:
     """One answer: what came over the wire, and what the page showed when it had ended.
 
     began:    seconds since the epoch at which it was asked for.
-    asked:    how many times the page asked the same thing, where one question was put.
+    asked:    how many times the page asked for the same answer, where one question was put.
     streamed: its content type is one of streams.
     looks:    the elements that changed since, those that grew most first; the one that was named where one was.
     totals:   samples of all of the page's text together.
@@ -335,7 +335,7 @@ class _Visitor:
                 Heard(
                     tape=told.tape(),
                     began=told.began,
-                    asked=len(group),
+                    asked=max(1, sum(map(asks_anew, group))),
                     streamed=told.streams,
                     looks=looks,
                     totals=totals,
@@ -393,6 +393,15 @@ def _same(streams: Sequence[Stream], *, one_question: bool) -> list[list[Stream]
         else:
             groups.append([stream])
     return groups
+
+
+def asks_anew(stream: Stream) -> bool:
+    """Whether this request may have begun an answer: not one that only came back for the rest of one (it says what it
+    had last), that was told there is nothing (204), or that reached nobody.
+    """
+    if any(name.lower() == "last-event-id" for name, _ in stream.request.headers):
+        return False
+    return stream.status != 204 and not (stream.status is None and stream.end == "reset")
 
 
 def _equal(one: Stream, other: Stream) -> bool:

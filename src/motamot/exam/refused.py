@@ -98,7 +98,7 @@ def _json(head: str) -> str:
         return f"no event stream: a JSON error: {said}"
     if isinstance(told, dict) and told.get("object") == "chat.completion":
         return 'no event stream: a whole chat completion; ask with "stream": true'
-    return "no event stream: one JSON document, so the whole answer at once; give the address of the stream"
+    return "no event stream: one JSON document, the whole answer at once; a stream of it stands at another address"
 
 
 def _said(head: str) -> str:
