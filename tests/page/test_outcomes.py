@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,22 @@ def test_over_the_budget_the_page_says_when_to_come_back(chromium: Chromium, tmp
             await reader.page.locator("#language").click()
             assert "Revenez un peu plus tard" in await reader.mark()
             assert len(served.model.requests) == 1
+
+    chromium.run(scenario)
+
+
+def test_a_refused_field_is_told_by_its_code_and_not_by_the_number_of_its_limit(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    async def scenario(browser: Browser) -> None:
+        # More than this server takes, and less than its page was told: it was set anew while the page was open.
+        async with chat(tmp_path, []) as served, opened(browser, served.url, locale="fr-FR") as reader:
+            served.site.limits = replace(served.site.limits, message_bytes=10)
+            await reader.ask("A longer question")
+            await reader.ended("failed")
+            assert (await reader.mark()).startswith("La question n’a pas été acceptée.")
+            await reader.page.locator("#language").click()
+            assert (await reader.mark()).startswith("The field `message` is longer than 10 bytes.")
 
     chromium.run(scenario)
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.async_api import Browser, expect
 
+from motamot.errors import Conflict, InvalidRequest, LimitExceeded, NotFound
+from motamot.limits import Limits
+from motamot.server import refusals
+from motamot.server.options import Options
 from tests.page.support import Chromium, Reader, chat, opened
 
 GATED = [{"say": ["First ", "piece."]}, {"gate": "curtain"}, {"say": [" And", " the rest."]}]
@@ -161,6 +166,29 @@ def test_every_word_is_there_in_both_languages(chromium: Chromium, tmp_path: Pat
                 used,
             )
             assert used and known == []
+
+    chromium.run(scenario)
+
+
+def test_what_a_visitor_is_refused_for_is_said_in_french_too(chromium: Chromium, tmp_path: Path) -> None:
+    """5xx is tried again, and never shown; `body_bytes` is behind the page's own bound of a question."""
+    limits = [
+        one.name
+        for one in (*fields(Limits), *fields(Options))
+        if refusals.status(LimitExceeded("", limit=one.name, maximum=1)) == 429
+    ]
+    codes = [kind.code for kind in (InvalidRequest, NotFound, Conflict)]
+
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, []) as served, opened(browser, served.url) as reader:
+            english = await reader.page.evaluate(
+                """async (names) => {
+                    const { words } = await import("./page/words.js")
+                    return names.filter((name) => words("fr", name, "told") === "told")
+                }""",
+                [*limits, *codes, "unauthorized", "forbidden_origin"],
+            )
+            assert "requests_per_hour" in limits and english == []
 
     chromium.run(scenario)
 

@@ -79,7 +79,8 @@ function follow(view, { body = null, exchange = "" }) {
       // A conversation that is gone takes no further questions: the next one begins another.
       if (status === 404) conversation.value = latest.value = null;
       const same = body !== null && status !== 404;
-      fail(view, error.limit ?? error.code, message, () => (same ? post(body, view) : again(view)));
+      const named = typeof error.limit === "string" ? error.limit : error.code; // a field's limit is a number
+      fail(view, named, message, () => (same ? post(body, view) : again(view)));
       sent(body);
       over();
     },
