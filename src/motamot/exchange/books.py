@@ -149,7 +149,7 @@ class Completion:
 
     def _close(self, turn: Turn, usage: Usage, outcome: Outcome, code: str | None) -> Usage:
         exchange = self.exchange
-        exchange.underway = lambda: None
+        exchange.underway = None
         exchange.usage = exchange.usage + usage
         first = self._attempt.first_delta_at if self._attempt else None
         cost = self._price(turn.model or self.model, usage) or self._price(self.model, usage)

@@ -120,7 +120,7 @@ class Exchange:
         self.sent = 0  # number of the last event that a follower has handed on
         self.seen: int | None = None  # the client's claim, clamped to `sent`
         self.usage = Usage(source=Source.REPORTED)  # the sum over the completions booked so far
-        self.underway: Callable[[], Checkpoint | None] = lambda: None  # the completion under way, for checkpoints
+        self.underway: Callable[[], Checkpoint | None] | None = None  # the completion under way, for checkpoints
         self.given_back: frozenset[str] = frozenset()  # calls of the client's own tools: it needs their arguments
         self.resumable = False
         self.ended_at = 0.0  # on the monotonic clock
@@ -154,7 +154,7 @@ class Exchange:
         )
         self.log.append(started)
         self._task = asyncio.get_running_loop().create_task(self._run(answer), name=f"exchange {begun.id}")
-        self._task.add_done_callback(lambda _: self._surely_finished())
+        self._task.add_done_callback(self._surely_finished)
 
     async def _run(self, answer: Answer) -> None:
         try:
@@ -177,8 +177,9 @@ class Exchange:
             )
         self.finish(self.ending or ending)
 
-    def _surely_finished(self) -> None:
+    def _surely_finished(self, _: asyncio.Task[None]) -> None:
         """A task that is cancelled before its first step never enters `_run`."""
+        self._task = None  # what has ended is kept for long, and needs no task for that
         self.finish(self.ending or Ending(outcome=Outcome.INTERRUPTED))
 
     def finish(self, ending: Ending) -> None:
@@ -407,7 +408,7 @@ class Exchange:
             return None
         boundaries = self.log.boundaries(since, characters)
         self._marked = (events, boundaries[-1][1] if boundaries else characters)
-        underway = self.underway()
+        underway = self.underway() if self.underway is not None else None
         return Checkpoint(
             exchange=self.id,
             text=self.log.text(),
