@@ -121,11 +121,34 @@ def check_page() -> str:
     return f"{before}<!-- findings of pages -->\n\n{told}\n<!-- /findings of pages -->{after}"
 
 
+def cases_page() -> str:
+    """docs/exam-cases.md, from the cases of the examination."""
+    from motamot.exam.case import cases
+    from motamot.findings import Promise
+
+    lines = ["# The cases of the examination", ""]
+    lines += ["What [`motamot exam`](exam.md) holds a chatbot to. A number stays with its case.", ""]
+    for promise in Promise:
+        lines += [
+            f"## {promise}",
+            "",
+            "| | case | level | rule | what is seen of it | remedy |",
+            "| ---: | --- | --- | --- | --- | --- |",
+        ]
+        for case in cases():
+            if case.promise is promise:
+                told = (case.title, str(case.level), case.clause, case.harm, case.remedy)
+                lines.append(f"| {case.number} | " + " | ".join(word.replace("|", "\\|") for word in told) + " |")
+        lines.append("")
+    return NOTE + "\n".join(lines)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits_page,
     "protocols.md": protocols_page,
     "findings.md": findings_page,
     "check.md": check_page,
+    "exam-cases.md": cases_page,
     "architecture.md": architecture_page,
     "reference/events.md": events_page,
     "reference/commands.md": commands_page,

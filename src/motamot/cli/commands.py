@@ -22,6 +22,7 @@ _COMMANDS = {
     "init": ("motamot.cli.init", "init", "Write a settings file, explained."),
     "ask": ("motamot.cli.ask", "ask", "Ask, and read the answer as it comes."),
     "ledger": ("motamot.cli.ledger", "ledger", "List what was asked, and what it cost."),
+    "exam": ("motamot.cli.exam", "exam", "Hold both ends of a chatbot, and tell what it does to an answer."),
     "meter": ("motamot.cli.meter", "meter", "Stand before a model and count its completions."),
     "record": ("motamot.cli.record", "record", "Keep a stream as it comes over the wire, with its times."),
     "show": ("motamot.cli.show", "show", "Show a recording's wire beside what a reader makes of it."),

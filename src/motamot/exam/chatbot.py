@@ -1,0 +1,160 @@
+"""Starting the chatbot that is examined: its command, with the addresses of the scripted model in its environment."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import sys
+from collections import deque
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from motamot.exam.examiner import ExamError
+
+__all__ = ["Chatbot", "addresses", "is_there", "until_there"]
+
+KEY = "motamot-exam"
+_LINES = 30  # of its output that are kept, to say why it did not start
+_LINE_CHARACTERS = 500
+_END_SECONDS = 5.0
+
+
+def addresses(model: str) -> dict[str, str]:
+    """The environment by which client libraries and frameworks find the scripted model at `model` (`…/v1`).
+
+    Which library reads which: docs/exam.md.
+    """
+    root = model.removesuffix("/v1")
+    return {
+        "OPENAI_BASE_URL": model,
+        "OPENAI_API_BASE": model,  # LiteLLM, LangChain of old
+        "OPENAI_API_KEY": KEY,
+        "ANTHROPIC_BASE_URL": root,
+        "ANTHROPIC_API_KEY": KEY,
+        "AI_URL": model,
+    }
+
+
+async def is_there(url: str) -> bool:
+    """Whether something listens where `url` points."""
+    parts = urlsplit(url)
+    try:
+        async with asyncio.timeout(2):
+            _, writer = await asyncio.open_connection(
+                parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+            )
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return True
+
+
+async def until_there(url: str, seconds: float) -> bool:
+    """Wait until something listens where `url` points. Returns: whether it does."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while not await is_there(url):  # noqa: ASYNC110 - another process's port tells nobody
+                await asyncio.sleep(0.1)
+            return True
+    return False
+
+
+class Chatbot:
+    """A chatbot's process with all its children. Use it as a context.
+
+    Raises: ExamError where it cannot be started, ends by itself, or does not listen in time.
+    """
+
+    def __init__(self, command: str, url: str, *, environ: Mapping[str, str], seconds: float = 60.0) -> None:
+        self._command = command
+        self._url = url
+        self._environ = {**os.environ, **environ}
+        self._seconds = seconds
+        self._process: asyncio.subprocess.Process | None = None
+        self._said: deque[str] = deque(maxlen=_LINES)
+        self._reading: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Chatbot:
+        if await is_there(self._url):
+            raise ExamError(f"something listens at {self._url} already: end it, or leave out --run")
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *shlex.split(self._command, posix=sys.platform != "win32"),
+                env=self._environ,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,  # so that its children end with it
+            )
+        except (OSError, ValueError) as error:
+            told = getattr(error, "strerror", None) or str(error) or "it is empty"
+            raise ExamError(f"the chatbot cannot be started by {self._command!r}: {told}") from None
+        self._reading = asyncio.create_task(self._read())
+        try:
+            await self._until_it_listens()
+        except BaseException:
+            await self._end()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._end()
+
+    async def _until_it_listens(self) -> None:
+        assert self._process is not None
+        listening = asyncio.create_task(until_there(self._url, self._seconds))
+        ended = asyncio.create_task(self._process.wait())
+        await asyncio.wait({listening, ended}, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        if listening.done() and listening.result():
+            return
+        listening.cancel()
+        if self._process.returncode is not None:
+            await asyncio.sleep(0.1)  # its last words
+            told = f"it ended by itself with status {self._process.returncode}"
+        else:
+            told = f"after {self._seconds:g} s nothing listens at {self._url}"
+        raise ExamError(f"{self._command!r} did not start a chatbot: {told}{self.last_words()}")
+
+    def last_words(self) -> str:
+        """The end of what it said, as further lines."""
+        return "".join(f"\n{line}" for line in list(self._said)[-8:])
+
+    async def _read(self) -> None:
+        assert self._process is not None and self._process.stdout is not None
+        try:
+            while line := await self._process.stdout.readline():
+                self._said.append(line.decode("utf-8", "replace").rstrip()[:_LINE_CHARACTERS])
+        except ValueError:  # a line that never ends
+            while await self._process.stdout.read(65_536):
+                pass
+
+    async def _end(self) -> None:
+        process = self._process
+        if process is None:
+            return
+        _signal(process, signal.SIGTERM)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _END_SECONDS)
+        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))  # children that outlive it, too
+        await process.wait()
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait({self._reading})
+        transport = getattr(process, "_transport", None)  # asyncio closes the pipe when it is collected
+        if transport is not None:
+            transport.close()
+        self._process = None
+
+
+def _signal(process: asyncio.subprocess.Process, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, number)
+        elif process.returncode is None:
+            process.send_signal(number)

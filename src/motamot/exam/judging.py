@@ -1,0 +1,290 @@
+"""What a case shows: pure functions from what the visitor heard and the model saw to a verdict."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from motamot.exam.case import LATE_SECONDS, Case
+from motamot.exam.visitor import Heard
+from motamot.findings import Level
+from motamot.findings.difference import difference
+from motamot.scripted import Received
+
+__all__ = ["Passed", "Seen", "Verdict", "judge"]
+
+_QUOTE = 120
+
+
+class Passed(StrEnum):
+    """What became of a case. Only `passed` counts as passed."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOTED = "noted"  # what is only a note did not hold
+    NOT_JUDGED = "not judged"
+    COULD_NOT_RUN = "could not run"
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one run of a case showed.
+
+    heard:    by the ending of the word, the answers to its question (several where it was asked several times at once).
+    requests: what reached the model for this case, in order; helpers: what else reached it meanwhile.
+    late:     gates that were opened because the visitor had not got the text before them in time.
+    stopped_at, left_at: `time.monotonic()` of the visitor's stop, and of the model's seeing that nobody reads.
+    """
+
+    heard: dict[str, list[Heard]] = field(default_factory=dict)
+    requests: list[Received] = field(default_factory=list)
+    helpers: list[Received] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+    stopped_at: float | None = None
+
+    @property
+    def first(self) -> Heard | None:
+        """The answer to the first question."""
+        return self.heard[""][0] if self.heard.get("") else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of one case.
+
+    problems: what did not hold, one sentence each, with what was seen. reason: why it was not judged, or not run.
+    notes:    what an owner should know, whatever became of the case.
+    tokens:   that the visitor's answer cost more than one completion would have. first_text: seconds, or None.
+    """
+
+    case: Case
+    passed: Passed
+    problems: tuple[str, ...] = ()
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    wasted: int = 0
+    first_text: float | None = None
+    seen: Seen | None = None
+
+
+def judge(case: Case, seen: Seen, claims: frozenset[str]) -> Verdict:
+    """The verdict on one run.
+
+    claims: what this kind of chatbot can tell its visitor (`Preset.claims`).
+    """
+    heard = seen.first
+    first_text = heard.first_text if heard is not None else None
+    if missing := case.needs - claims:
+        told = _MISSING[min(missing)]
+        return Verdict(case=case, passed=Passed.NOT_JUDGED, reason=told, seen=seen, first_text=first_text)
+    if not seen.requests:
+        return Verdict(case=case, passed=Passed.COULD_NOT_RUN, reason=_unreached(seen), seen=seen)
+    problems = tuple(_problems(case, seen, claims))
+    passed = Passed.PASSED
+    if problems:
+        passed = Passed.NOTED if case.level is Level.NOTE else Passed.FAILED
+    again = _same(seen.requests)
+    return Verdict(
+        case=case,
+        passed=passed,
+        problems=problems,
+        notes=tuple(_notes(seen)),
+        wasted=sum(_tokens(one) for one in again),
+        first_text=first_text,
+        seen=seen,
+    )
+
+
+_MISSING = {
+    "ends": "this kind of stream cannot say whether an answer is complete",
+    "errors": "this kind of stream cannot say that an answer failed",
+    "history": "each question of this kind stands alone",
+    "keys": "a question of this kind has no name, and cannot be told from the same one asked again",
+    "memory": "what was said before comes from the client, and not from this chatbot",
+    "stop": "this kind of chatbot has no stop",
+    "usage": "this kind of stream does not say what was used",
+}
+
+
+def _unreached(seen: Seen) -> str:
+    if seen.helpers:
+        return "the question that reached the model did not hold the case's word: it was changed on its way"
+    heard = seen.first
+    if heard is not None and heard.refused:
+        return f"the chatbot refused the question ({_quote(heard.refused)}) and did not ask the model"
+    if heard is not None and heard.broke:
+        return f"the connection to the chatbot broke ({_quote(heard.broke)}), and the model was not asked"
+    return "the model was not asked: does the chatbot use the address of the scripted model?"
+
+
+def _problems(case: Case, seen: Seen, claims: frozenset[str]) -> Iterator[str]:
+    expect, heard = case.expect, seen.first
+    assert heard is not None
+    if heard.timed_out:
+        yield "the answer did not end within 30 s"
+    if expect.text is not None:
+        yield from _exact(expect.text, heard)
+    if expect.starts is not None and not _begins(heard.text, expect.starts, seen):
+        yield f"the visitor has {_quote(heard.text)!r}, which is not what the model had said by then"
+    for text in expect.never:
+        if text in heard.text:
+            yield f"the visitor's text holds {_quote(text)!r}"
+    body = b"".join(piece.data for piece in heard.pieces).decode("utf-8", "replace")
+    for text in expect.secret:
+        if text in body:
+            yield f"the model's server had said {_quote(text)!r} to the owner, and the visitor is told"
+    if expect.error and "errors" in claims and not heard.failed:
+        yield f"the model failed, and the visitor is told of no error; the text is {_quote(heard.text)!r}"
+    if expect.whole is True and not heard.whole and "ends" in claims:
+        yield f"the answer was complete, and the visitor is told that it is not: {_ending(heard)}"
+    if expect.whole is False and heard.whole and "ends" in claims:
+        yield "the answer was cut, and the visitor takes it for complete"
+    if expect.live:
+        for gate in seen.late:
+            before = case.gates[gate]
+            yield (
+                f"the model had said {_quote(before)!r}, and {LATE_SECONDS:g} s later the visitor had not got it: "
+                "the answer is held back"
+            )
+    if expect.completions is not None:
+        yield from _once(expect.completions, seen)
+    if expect.cancelled is not None:
+        yield from _cancelled(expect.cancelled, seen)
+    if expect.following:
+        yield from _following(case, seen)
+    if expect.usage is not None and "usage" in claims:
+        yield from _usage(expect.usage, heard)
+
+
+def _exact(wanted: str, heard: Heard) -> Iterator[str]:
+    if heard.text == wanted:
+        return
+    if heard.refused:
+        yield f"the chatbot refused the question: {_quote(heard.refused)}"
+        return
+    told = difference(wanted, heard.text)
+    yield f"the visitor's text is not the model's ({told.told}): {_quote(heard.text)!r} instead of {_quote(wanted)!r}"
+
+
+def _begins(text: str, wanted: str, seen: Seen) -> bool:
+    said = "".join(_said(one) for one in seen.requests[:1])
+    return text.startswith(wanted) and (said.startswith(text) or text == wanted)
+
+
+def _said(request: Received) -> str:
+    """The text that the model had sent, as far as chat completions tell it."""
+    found: list[str] = []
+    for piece in request.pieces:
+        for line in (piece.data or b"").split(b"\n"):
+            if line.startswith(b"data: {"):
+                try:
+                    told = json.loads(line[6:])
+                except ValueError:
+                    continue
+                found += (str((one.get("delta") or {}).get("content") or "") for one in told.get("choices") or ())
+    return "".join(found)
+
+
+def _ending(heard: Heard) -> str:
+    if heard.refused:
+        return _quote(heard.refused)
+    if heard.broke:
+        return f"the connection broke ({_quote(heard.broke)})"
+    return f"it ended as {heard.end.outcome}" if heard.end is not None else "it has no end"
+
+
+def _same(requests: Sequence[Received]) -> list[Received]:
+    """The requests that ask the model what an earlier one had asked: the same body but for `stream`."""
+    known: set[str] = set()
+    again = []
+    for one in requests:
+        key = _key(one.body)
+        if key in known:
+            again.append(one)
+        known.add(key)
+    return again
+
+
+def _key(body: Any) -> str:
+    if not isinstance(body, dict):
+        return repr(body)
+    asked = {name: body.get(name) for name in ("messages", "input", "system", "instructions")}
+    return json.dumps(asked, sort_keys=True)
+
+
+def _once(allowed: int, seen: Seen) -> Iterator[str]:
+    again = _same(seen.requests)
+    extra = len(again) - (allowed - 1)
+    if extra > 0:
+        how = ""
+        if [one.stream for one in seen.requests[:2]] == [False, True]:
+            how = "first whole and then as a stream"
+        elif any(one.status == 200 and one.sent_bytes for one in seen.requests[:-1]):
+            how = "again, though it had answered"
+        yield (
+            f"the model was asked the same {len(again) + 1} times" + (f" ({how})" if how else "") + ": "
+            f"{sum(_tokens(one) for one in again)} tokens are paid for nothing"
+        )
+
+
+def _tokens(request: Received) -> int:
+    """What a completion of the script counts, prompt and answer, where it answered."""
+    if request.status != 200 or not isinstance(request.body, dict):
+        return 0
+    return len(json.dumps(request.body).split()) + request.sent_pieces
+
+
+def _cancelled(within: float, seen: Seen) -> Iterator[str]:
+    if seen.stopped_at is None:
+        return
+    for one in seen.requests:
+        left = one.left_at is not None and one.ended == "left"  # who leaves after the end has heard it out
+        if left and one.left_at is not None and one.left_at - seen.stopped_at <= within:
+            continue
+        if one.ended == "clean" and one.done_at is not None and one.done_at < seen.stopped_at:
+            continue  # an earlier turn, which had ended
+        when = f"only after {one.left_at - seen.stopped_at:.1f} s" if left and one.left_at else "it ran on to its end"
+        yield f"the visitor had left, and the model did not see it within {within:g} s: {when}"
+
+
+def _following(case: Case, seen: Seen) -> Iterator[str]:
+    wanted: Mapping[str, Any] = case.expect.following
+    later = [one for one in seen.requests if one.script and one.script != case.word]
+    if not later:
+        yield "the next question did not reach the model"
+        return
+    body = later[0].body if isinstance(later[0].body, dict) else {}
+    messages = body.get("messages") or []
+    told = json.dumps(messages, ensure_ascii=False)
+    for text in wanted.get("has", ()):
+        if json.dumps(text, ensure_ascii=False)[1:-1] not in told:
+            yield f"the next question does not tell the model {_quote(text)!r}, which the visitor had been shown"
+    for text in wanted.get("has_not", ()):
+        if json.dumps(text, ensure_ascii=False)[1:-1] in told:
+            yield f"the next question tells the model {_quote(text)!r}, which nobody said"
+    if wanted.get("alternates"):
+        roles = [one.get("role") for one in messages if isinstance(one, dict)]
+        talk = [role for role in roles if role in ("user", "assistant")]
+        if any(one == other for one, other in itertools.pairwise(talk)):
+            yield f"the next question has two messages of the same role in a row ({', '.join(map(str, roles))})"
+
+
+def _usage(wanted: tuple[int, int], heard: Heard) -> Iterator[str]:
+    usage = heard.usage
+    told = (usage.prompt_tokens, usage.completion_tokens) if usage is not None else None
+    if told != wanted:
+        seen = "nothing" if told is None else f"{told[0]} + {told[1]} tokens"
+        yield f"the model reported {wanted[0]} + {wanted[1]} tokens, and the client is told {seen}"
+
+
+def _notes(seen: Seen) -> Iterator[str]:
+    if seen.helpers:
+        yield f"{len(seen.helpers)} more request(s) reached the model: titles, suggestions or the like"
+
+
+def _quote(text: str) -> str:
+    return text if len(text) <= _QUOTE else text[: _QUOTE - 1] + "…"

@@ -1,0 +1,218 @@
+"""The visitor of an examination: asks over a real socket, reads as its kind of client does, stops, leaves, goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from motamot.answer import AnswerEvent, Ended, Outcome, Text, Usage
+from motamot.exam.presets import Preset, Talk, with_headers
+from motamot.tape import Piece, Request, Tape
+
+__all__ = ["Heard", "Visitor"]
+
+ANSWER_SECONDS = 30.0
+"""For one answer, from the question to its end."""
+ANSWER_BYTES = 32 << 20
+
+
+@dataclass(slots=True, eq=False)
+class Heard:
+    """What came for one question. Times are seconds since it was sent.
+
+    refused: the status and the body's beginning, where it is not 2xx. broke: how the connection ended before its time.
+    left:    the visitor closed it, or stopped the answer.
+    """
+
+    request: Request
+    status: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    pieces: list[Piece] = field(default_factory=list)
+    events: list[tuple[float, AnswerEvent]] = field(default_factory=list)
+    refused: str = ""
+    broke: str = ""
+    left: bool = False
+    timed_out: bool = False
+    began: float = field(default_factory=time.monotonic)
+    over_at: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The answer's text, as the visitor has it."""
+        return "".join(event.text for _, event in self.events if isinstance(event, Text))
+
+    @property
+    def end(self) -> Ended | None:
+        """How the answer ended, as the client was told."""
+        return next((event for _, event in reversed(self.events) if isinstance(event, Ended)), None)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the visitor is told that it failed."""
+        if self.refused or self.broke:
+            return True
+        return self.end is not None and self.end.outcome in (Outcome.FAILED, Outcome.INTERRUPTED)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the visitor takes the answer for a complete one."""
+        return not self.failed and self.end is not None and self.end.outcome is Outcome.COMPLETE
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens that the client is told."""
+        return self.end.usage if self.end is not None else None
+
+    @property
+    def first_text(self) -> float | None:
+        """When the first text came."""
+        return next((at for at, event in self.events if isinstance(event, Text)), None)
+
+    def tape(self) -> Tape:
+        """What came over the wire."""
+        return Tape(
+            pieces=tuple(self.pieces),
+            status=self.status,
+            headers=self.headers,
+            request=self.request,
+            end="left" if self.left else "reset" if self.broke else "closed",
+            ended_at=self.over_at,
+            source="live",
+        )
+
+
+class Visitor:
+    """One visitor with one conversation. Use it as a context; leaving the context leaves the chatbot."""
+
+    def __init__(
+        self, url: str, preset: Preset, *, headers: Sequence[tuple[str, str]] = (), stop: Request | None = None
+    ) -> None:
+        self.talk = Talk()
+        self.heard: list[Heard] = []
+        self._url = url
+        self._preset = preset
+        self._headers = tuple(headers)
+        self._stop = stop
+        self._session: aiohttp.ClientSession | None = None
+        self._readings: dict[Heard, asyncio.Task[None]] = {}
+        self._grown = asyncio.Event()
+        self.on_text: Callable[[Heard], None] = lambda _: None
+
+    async def __aenter__(self) -> Visitor:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+            cookie_jar=aiohttp.CookieJar(unsafe=True),  # of addresses, too: a chatbot under test has no name
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for reading in self._readings.values():
+            reading.cancel()
+        await asyncio.gather(*self._readings.values(), return_exceptions=True)
+        assert self._session is not None
+        await self._session.close()
+
+    def ask(self, message: str, times: int = 1) -> list[Heard]:
+        """Ask, `times` times at once by the very same request."""
+        self.talk.say("user", message)
+        asked = with_headers(self._preset.ask(self._url, self.talk, message), self._headers)
+        new = [Heard(asked) for _ in range(times)]
+        self.heard += new
+        for one in new:
+            self._readings[one] = asyncio.create_task(self._read(one))
+        return new
+
+    async def until(self, heard: Heard, text: str, seconds: float = ANSWER_SECONDS) -> bool:
+        """Read until the text holds this; False when it has ended, or too long has passed, without it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while text not in heard.text and not self._readings[heard].done():
+                    self._grown.clear()
+                    await self._grown.wait()
+        return text in heard.text
+
+    async def end(self, heard: Heard) -> None:
+        """Read to the end."""
+        await asyncio.wait({self._readings[heard]}, timeout=ANSWER_SECONDS)
+        if not self._readings[heard].done():
+            heard.timed_out = True
+            await self._leave(heard)
+        if heard.text and not heard.failed:
+            self.talk.say("assistant", heard.text)
+
+    async def stop(self, heard: Heard) -> None:
+        """Stop, as this kind of client does: by its route, if there is one, and by leaving."""
+        heard.left = True
+        asked = self._stop or self._preset.stop(self._url, self.talk)
+        if asked is not None:
+            assert self._session is not None
+            with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+                sent = with_headers(asked, self._headers)
+                async with asyncio.timeout(5):
+                    async with self._session.request(
+                        sent.method, sent.url, data=sent.body or None, headers=sent.headers
+                    ) as response:
+                        await response.read()
+        await self._leave(heard)
+        if heard.text:
+            self.talk.say("assistant", heard.text)
+
+    async def leave(self, heard: Heard) -> None:
+        """Close the connection, as a closed tab does."""
+        heard.left = True
+        await self._leave(heard)
+
+    async def _leave(self, heard: Heard) -> None:
+        self._readings[heard].cancel()
+        await asyncio.wait({self._readings[heard]})
+
+    async def _read(self, heard: Heard) -> None:
+        assert self._session is not None
+        hearing = self._preset.hear()
+        asked = heard.request
+        response: aiohttp.ClientResponse | None = None
+        try:
+            response = await self._session.request(
+                asked.method, asked.url, data=asked.body or None, headers=asked.headers, allow_redirects=False
+            )
+            heard.status = response.status
+            heard.headers = tuple(
+                (name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers
+            )
+            size = 0
+            async for data in response.content.iter_any():
+                at = time.monotonic() - heard.began
+                heard.pieces.append(Piece(at, data))
+                size += len(data)
+                if size > ANSWER_BYTES:
+                    heard.broke = f"more than {ANSWER_BYTES} bytes came"
+                    break
+                if 200 <= response.status < 300:
+                    self._take(heard, hearing.feed(data), at)
+        except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
+            heard.broke = heard.broke or (str(error) or type(error).__name__)
+        finally:
+            heard.over_at = time.monotonic() - heard.began
+            if response is not None:
+                response.close()
+            if heard.status is not None and not 200 <= heard.status < 300:
+                heard.refused = (
+                    f"{heard.status} {b''.join(p.data for p in heard.pieces)[:300].decode('utf-8', 'replace')}"
+                )
+            elif not heard.left:
+                self._take(heard, hearing.close(), heard.over_at)
+            self._grown.set()
+
+    def _take(self, heard: Heard, events: Sequence[AnswerEvent], at: float) -> None:
+        if not events:
+            return
+        heard.events += ((at, event) for event in events)
+        self.talk.heard(events)
+        self.on_text(heard)
+        self._grown.set()
