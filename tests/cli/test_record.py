@@ -39,6 +39,12 @@ def test_without_a_file_the_tape_goes_to_standard_output(place: Place) -> None:
     assert load(done.out)[0].body == b"data: a\n\n"
 
 
+def test_a_device_can_take_the_tape(place: Place) -> None:
+    with answering([HEAD, A, END]) as server:
+        assert place.run("record", server.url, "-o", "/dev/null").status == 0
+        assert place.run("show", "/dev/null").status == 2
+
+
 def test_what_is_asked_is_what_the_options_say(place: Place) -> None:
     (place.folder / "headers").write_text("Authorization: Bearer geheim\n\nX-Two: 2\n")
     (place.folder / "body.json").write_text('{"a": "é"}', "utf-8")

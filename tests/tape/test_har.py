@@ -61,6 +61,11 @@ def test_streams_and_answers_are_taken_and_nothing_else(made: dict[str, Any], ta
     assert len(read(made, select="https")) == 1
 
 
+def test_a_browsers_cors_question_is_no_answer_that_could_be_chosen() -> None:
+    tapes = read(entry(None, method="OPTIONS", status=204), entry(), select="chat/stream")
+    assert [tape.body for tape in tapes] == [b"data: Hello\n\n"]
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -90,6 +90,11 @@ def test_a_user_in_the_address_logs_in_as_curl_does() -> None:
     assert b"Authorization: Basic dXNlcjpwQHNz\r\n" in server.asked[0]
 
 
+def test_trailers_are_no_headers() -> None:
+    tape = recorded(CHUNKED + chunk(b"x") + b"0\r\nX-Late: 1\r\n\r\n")
+    assert (tape.body, tape.end, tape.header("x-late")) == (b"x", "closed", None)
+
+
 def test_a_redirect_is_not_followed_but_noted() -> None:
     tape = recorded(b"HTTP/1.1 302 Found\r\nLocation: /there?token=geheim\r\nContent-Length: 0\r\n\r\n")
     assert (tape.status, tape.end) == (302, "closed")

@@ -120,6 +120,8 @@ def _can_hold(path: Path) -> None:
     """Before anything is asked, and paid: an answer that cannot be kept is lost. Raises: InvalidRequest."""
     if path.is_dir():
         raise InvalidRequest(f"{path} is a folder: name a file for the tape")
+    if path.exists() and not path.is_file():
+        return  # a device, a pipe
     if not path.parent.is_dir():
         raise InvalidRequest(f"{path} cannot be written: {path.parent} is no folder")
     if not os.access(path.parent, os.W_OK):

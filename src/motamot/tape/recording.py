@@ -321,6 +321,7 @@ class _Response:
         status = self._parser.get_status_code()
         if status >= 200 or status == 101:
             self.status, self.headers = status, self._coming
+            self._coming = []  # what comes after the body are trailers
             self.complete = self._bodiless
 
     def on_body(self, body: bytes) -> None:

@@ -208,8 +208,8 @@ def _is_chosen(entry: dict[str, Any], wanted: str | None) -> bool:
     request, response = _object(entry, "request"), _object(entry, "response")
     if not request or not response:
         return False
-    if wanted is not None:
-        return wanted in _string(request, "url")
+    if wanted is not None:  # a browser's CORS question goes to the same address and has no answer
+        return wanted in _string(request, "url") and _string(request, "method") != "OPTIONS"
     return _is_stream(entry, request, response) or _is_chat(request, response)
 
 
