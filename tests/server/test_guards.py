@@ -739,6 +739,12 @@ def test_without_keys_v1_and_metrics_are_shut(tmp_path: Path) -> None:
         ("fe80::1%eth0", "fe80::"),
         ("", ""),
         ("unix:socket", "unix:socket"),
+        ("192.0.2.7:41234", "192.0.2.7"),
+        ("[2001:db8:1:2:3:4:5:6]:41234", "2001:db8:1:2::"),
+        ("[2001:db8:1:2:3:4:5:6]", "2001:db8:1:2::"),
+        ("[::ffff:192.0.2.7]:41234", "192.0.2.7"),
+        ("[unix]:1", "[unix]:1"),
+        ("x" * 9_000, "x" * 100),
     ],
 )
 def test_the_budget_of_an_address_is_that_of_its_owner(address: str, counted: str) -> None:

@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:[0-9]{1,5})?")
+_ADDRESS_AND_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([0-9.]+))(?::[0-9]+)?")
 _DEFAULT_PORT = {"http": ":80", "https": ":443"}
 _JSON = "application/json"
 _FIELD_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,1000}")
@@ -173,15 +174,17 @@ def client_address(request: Request) -> str:
     Of IPv6 the first 64 bits: whoever has one address there has them all.
     """
     client = request.client
-    return _whose(client.host) if client else ""
+    return _whose(client.host[:100]) if client else ""
 
 
 @functools.lru_cache(maxsize=4096)
 def _whose(given: str) -> str:
+    # Some proxies name the port, too, and not every server takes it off: each connection would have its own budget.
+    with_port = _ADDRESS_AND_PORT.fullmatch(given)
     try:
-        address = ipaddress.ip_address(given.partition("%")[0])
+        address = ipaddress.ip_address((with_port[1] or with_port[2] if with_port else given).partition("%")[0])
     except ValueError:
-        return given[:100]
+        return given
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is None:
             return str(ipaddress.ip_network((address, 64), strict=False).network_address)
