@@ -151,10 +151,18 @@ class TestThePlace:
     def test_a_named_place_is_read_whatever_it_holds(self) -> None:
         assert [one.id for one in compared("word for word", "Loading", named=True).findings] == ["page-text-missing"]
 
-    def test_a_page_that_is_gone_is_not_judged(self) -> None:
-        assert compared("word for word").reasons == (
-            "what the page shows: the page was gone when the answer had ended",
-        )
+    @pytest.mark.parametrize(
+        ("ended_at", "named", "why"),
+        [
+            (1.0, False, "the page was gone when the answer had ended"),
+            (1.0, True, "no element fits --answer"),
+            (None, False, "the answer had not ended when the visit did"),
+        ],
+    )
+    def test_what_was_not_seen_is_not_judged(self, ended_at: float | None, named: bool, why: str) -> None:
+        tape = Tape(pieces=(Piece(0.5, writes("word for word")),), ended_at=ended_at)
+        got = compare(Heard(tape=tape, began=BEGAN, named=named), "word for word")
+        assert (got.findings, got.reasons) == ((), (f"what the page shows: {why}",))
 
 
 def test_a_page_that_asks_twice_is_told() -> None:

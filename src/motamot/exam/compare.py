@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from motamot.errors import LimitExceeded
 from motamot.exam.page import Heard, Look
 from motamot.exam.page_faults import PAGE_FAULTS
 from motamot.findings import Evidence, Finding
@@ -24,8 +25,10 @@ __all__ = ["Compared", "compare"]
 
 LINES = 5_000  # of an answer that are looked for
 CHARACTERS = 1_000_000  # of an answer, and of an element, that are compared
-EVENTS = 20_000  # of a stream that are looked at for errors
+EVENTS = 20_000  # of a stream that are looked at for what is no text
 EVENT_BYTES = 1 << 20
+ERRORS = 20  # of a stream that are looked for
+HEAD = 40  # characters of an event's JSON by which it is known on a page
 QUOTE = 200
 _BEGIN = 100  # letters of an answer by which its element is known where no word of it is
 _NUMBER = 9  # digits of a list item's number
@@ -53,6 +56,7 @@ _SILENT = (
     (re.compile(r"\$(?=[^$\n]{0,300}[\\^_{])[^$\n]{1,300}\$"), _GAP),
     (re.compile(r"\$[^$\n]{1,100}=[^$\n]{1,100}\$"), _GAP),
 )
+_DATA = re.compile(r"^data: ?\S|data: \{", re.MULTILINE)
 _PLACEHOLDERS = ("undefined", "[object Object]")
 
 
@@ -77,13 +81,12 @@ def compare(heard: Heard, text: str) -> Compared:
 
     text: the answer as a right reader has it from the wire.
     """
-    # What carries no answer (news for the page) may be asked for as often as the page likes.
-    findings = list(_once(heard)) if text or _payloads(heard) else []
-    if not heard.looks:
-        why = "the page was gone" if not heard.named else "no element fits --answer"
-        return Compared(findings=tuple(findings), reasons=(f"what the page shows: {why} when the answer had ended",))
     text = text[:CHARACTERS]
     payloads = _payloads(heard)
+    # What carries no answer (news for the page) may be asked for as often as the page likes.
+    findings = list(_once(heard)) if text or payloads else []
+    if not heard.looks:
+        return Compared(findings=tuple(findings), reasons=(f"what the page shows: {_unseen(heard)}",))
     findings += _wire_shown(heard.looks, text, payloads)
     if not text.strip():
         return Compared(findings=tuple(findings), reasons=("the wire held no text to look for on the page",))
@@ -98,6 +101,13 @@ def compare(heard: Heard, text: str) -> Compared:
     return Compared(
         where=look.where, shown=len(look.text), findings=(*findings, *late), reasons=(reason,) if reason else ()
     )
+
+
+def _unseen(heard: Heard) -> str:
+    """Why nothing was seen of the page."""
+    if heard.tape.ended_at is None:
+        return "the answer had not ended when the visit did"
+    return "no element fits --answer" if heard.named else "the page was gone when the answer had ended"
 
 
 def _found(name: str, message: str, *evidence: Evidence, times: int = 1) -> Finding:
@@ -129,7 +139,7 @@ def _payloads(heard: Heard) -> list[str]:
     for piece in heard.tape.pieces:
         try:
             events = decoder.feed(piece.data)
-        except Exception:  # noqa: BLE001  # past the limit of an event: what came before it is enough
+        except LimitExceeded:  # what came before it is enough
             break
         found += [event.data for event in events if event.data.startswith("{")]
         if len(found) > EVENTS:
@@ -144,39 +154,37 @@ def _is_error(payload: str) -> bool:
         return False
     if not isinstance(told, dict):
         return False
-    return bool(told.get("error")) or str(told.get("type", "")).lower() in ("error", "run_error")
+    failed = told.get("outcome") == "failed" or str(told.get("type", "")).lower() in ("error", "run_error")
+    return failed or bool(told.get("error"))
 
 
 def _wire_shown(looks: Sequence[Look], text: str, payloads: Sequence[str]) -> Iterator[Finding]:
     sent = _squeezed(text)
     smallest = sorted((look for look in looks if look.text), key=lambda look: len(look.text))
-    errors = [payload for payload in payloads if "rror" in payload or "RROR" in payload]
-    shown: set[str] = set()
-    for payload in errors:
-        wanted = _squeezed(payload)[:QUOTE]
-        if payload in shown or wanted in sent or not _is_error(payload):
-            continue
-        for look in smallest:
-            if wanted in _squeezed(look.text):
-                shown.add(payload)
-                message = f"the error object of the wire stands in {look.where} as text"
-                yield _found("page-error-shown", message, Evidence(quote=_quote(look.text.strip())))
-                break
-    marks = [mark for mark in ("[DONE]", "data:") if mark not in text]
+    shown = [(look, look.text[:CHARACTERS], _squeezed(look.text[:CHARACTERS])) for look in smallest]
+    errors = [payload for payload in dict.fromkeys(payloads) if _is_error(payload)][:ERRORS]
+    seen: set[str] = set()
+    for error in errors:
+        wanted = _squeezed(error)[:QUOTE]
+        there = next((look for look, _, squeezed in shown if wanted in squeezed), None)
+        if there is not None and wanted not in sent:
+            seen.add(error)
+            message = f"the error object of the wire stands in {there.where} as text"
+            yield _found("page-error-shown", message, Evidence(quote=_quote(there.text.strip())))
     # The head of an event's JSON tells it from any text; its first words are of the protocol.
-    heads = {_squeezed(payload)[:40] for payload in (*payloads[:3], *payloads[-3:]) if payload not in shown}
-    for look in smallest:
-        lines = look.text.splitlines()
-        if "[DONE]" in marks and "[DONE]" in look.text:
+    heads = {_squeezed(payload)[:HEAD] for payload in (*payloads[:3], *payloads[-3:]) if payload not in seen}
+    heads = {head for head in heads if len(head) > HEAD / 3 and head not in sent}
+    for look, there_text, squeezed in shown:
+        if "[DONE]" in there_text and "[DONE]" not in text:
             what = "[DONE]"
-        elif "data:" in marks and any(re.match(r"data: ?\S", line) or "data: {" in line for line in lines):
+        elif "data:" not in text and _DATA.search(there_text):
             what = "data:"
-        elif any(len(head) > 15 and head not in sent and head in _squeezed(look.text) for head in heads):
+        elif any(head in squeezed for head in heads):
             what = "the JSON of an event"
         else:
             continue
-        place = max(0, look.text.find(what) - QUOTE // 2)
-        quote = look.text[place : place + QUOTE].strip()
+        place = max(0, there_text.find(what) - QUOTE // 2)
+        quote = there_text[place : place + QUOTE].strip()
         yield _found("page-wire-shown", f"{what} stands in {look.where}", Evidence(quote=quote))
         return
 

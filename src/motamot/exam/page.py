@@ -55,7 +55,8 @@ class Heard:
     began:    seconds since the epoch at which it was asked for.
     asked:    how many times the page asked for the same answer, where one question was put.
     streamed: its content type is one of streams.
-    looks:    the elements that changed since, those that grew most first; the one that was named where one was.
+    looks:    the elements that changed since, those that grew most first; the one that was named where one was. ()
+              where the answer had not ended, or the page was gone.
     totals:   samples of all of the page's text together.
     named:    the place of the answer was named, and not looked for.
     """
@@ -205,7 +206,7 @@ class _Visitor:
             response = await self.page.goto(url, wait_until="load", timeout=self.plan.seconds * 1000)
         except Error as error:
             raise MotamotError(f"the page {url} cannot be opened", detail=_first(error.message)) from error
-        if response is not None and response.status >= 400:
+        if response is not None and response.status >= 400 and not self.plan.window:
             login = ": it wants a login; chat in a window, where you can log in (without --send and --headless)"
             wants = login if response.status in (401, 403) else ""
             raise MotamotError(f"the page {url} answered {response.status} {response.status_text}".rstrip() + wants)
@@ -337,7 +338,7 @@ class _Visitor:
                     began=told.began,
                     asked=max(1, sum(map(asks_anew, group))),
                     streamed=told.streams,
-                    looks=looks,
+                    looks=looks if self._said(told) else (),  # in the middle, the page is behind the wire by right
                     totals=totals,
                     named=self.plan.answer is not None,
                 )
