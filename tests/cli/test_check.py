@@ -12,6 +12,7 @@ import pytest
 
 from motamot.exam.page_faults import PAGE_FAULTS
 from motamot.findings.faults import FAULTS
+from motamot.tape import Piece, Tape, save
 from tests.cli.support import Done, Place
 
 ROUTING = 'data: {"type":"routing","agentId":"x","confidence":1,"routingMethod":"k"}\n\n'
@@ -285,6 +286,42 @@ class TestHar:
         said = " ".join((done.out.decode() + done.err).split())
         assert "1 could not be checked" in said
         assert "export" in said
+
+
+class TestCutFiles:
+    """What is missing because the file was cut is not laid to the server."""
+
+    TEXT = ROUTING + "".join(f"data: piece {number} \n\n" for number in range(50)) + "data: [DONE]\n\n"
+
+    def judged(self, place: Place, content: bytes, name: str) -> dict[str, Any]:
+        done = check(place, content, "--json", name=name)
+        [one] = told(done)["recordings"]
+        assert (done.status, one["state"], one["promises"]["exact"]["state"]) == (0, "nothing lost", "not_judged")
+        assert 0 < one["text_characters"] < 450
+        found: dict[str, Any] = one
+        return found
+
+    def test_a_cut_har_is_checked_as_far_as_it_goes(self, place: Place) -> None:
+        archive = har(("http://h/api/chatbot/chat/stream", "text/event-stream", self.TEXT)).encode()
+        one = self.judged(place, archive[: archive.index(b"piece 30")], "a.har")
+        assert "The HAR was cut at byte" in " ".join(one["notes"])
+
+    def test_a_cut_tape_is_checked_as_far_as_it_goes(self, place: Place) -> None:
+        tape = Tape(
+            pieces=tuple(Piece(0.1 * number, line.encode()) for number, line in enumerate(self.TEXT.splitlines(True))),
+            status=200,
+            headers=(("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache, no-transform")),
+            end="closed",
+            ended_at=20.0,
+        )
+        save(tape, place.folder / "whole.tape")
+        content = (place.folder / "whole.tape").read_bytes()
+        one = self.judged(place, content[: content.index(b"piece 30") + 3], "a.tape")
+        assert "The tape was cut" in " ".join(one["notes"])
+
+    def test_a_raw_stream_that_stops_has_lost_its_end(self, place: Place) -> None:
+        done = check(place, self.TEXT[: self.TEXT.index("piece 30")], "--json")
+        assert (done.status, told(done)["recordings"][0]["state"]) == (1, "lost")
 
 
 @pytest.mark.parametrize(

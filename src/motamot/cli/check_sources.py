@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from motamot.cli.check_report import Checked, Whole
@@ -27,6 +27,7 @@ from motamot.tape.recording import Recorder
 __all__ = ["Asking", "headers_of", "recorded", "visited"]
 
 _URL = re.compile(r"https?://", re.IGNORECASE)
+_CUT = ("The tape was cut", "The HAR was cut")  # how a note of `motamot.tape.load` begins that tells of a cut file
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 _HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+)(:\d{1,5})?/\S*|localhost(:\d{1,5})?", re.IGNORECASE)
 
@@ -166,6 +167,9 @@ def _name(what: str, tape: Tape, number: int, of: int) -> str:
 
 
 def _checked(tape: Tape, name: str, protocol: str | None, whole: Answer | None) -> Checked:
+    if any(note.startswith(_CUT) for note in tape.notes):
+        # What is missing at the end was lost with the file, and not on the wire: judged as if the recorder had left.
+        tape = replace(tape, end="left")
     examined = examine(tape, protocol=protocol, whole=None if whole is None else whole.text)
     problem = refused(tape, examined)
     if problem is not None:

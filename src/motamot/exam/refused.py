@@ -36,7 +36,7 @@ def refused(tape: Tape, examined: Examination) -> str | None:
         return f"{tape.notes[-1] if tape.notes else 'The recording holds no body for this response.'} {HOW_TO_EXPORT}."
     if not examined.bytes and (shape is Shape.EMPTY or tape.end == "left"):
         ends = {"reset": "the connection broke", "left": "whoever read it left"}.get(tape.end, "the body ended")
-        return f"{ends} before anything came"
+        return f"{ends} before anything came" + (f": {tape.notes[-1]}" if tape.notes else "")
     if examined.protocol == "text" and examined.recognised.sure == "guess":
         first = next((line for line in _head(tape).splitlines() if line.strip()), "")
         return (
