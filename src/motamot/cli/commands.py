@@ -38,7 +38,7 @@ def application(arguments: list[str]) -> typer.Typer:
     """The commands; only the one that `arguments` name is loaded, the others are there for the help."""
     app = typer.Typer(
         name="motamot",
-        help="Put a model's answer before a reader word for word, and book what it costs.",
+        help="Put a model's answer before a reader word for word, and find what any chatbot loses on the way.",
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
