@@ -89,6 +89,16 @@ def test_a_byte_order_mark_and_an_object_already_decoded_are_taken(protocol: Pro
     assert from_bytes.message == "Bonjour"
 
 
+@pytest.mark.parametrize("innermost", [[], {}, ()])
+@IN_JSON
+def test_what_is_empty_counts_as_a_level_too(protocol: Protocol, innermost: object) -> None:
+    deep: Any = innermost
+    for _ in range(LIMITS.json_depth - 2):
+        deep = [deep]
+    assert protocol.parse({**good(protocol), "x": deep}, LIMITS).message == "Bonjour"
+    assert "nested too deep" in refused(protocol, {**good(protocol), "x": [deep]}).message
+
+
 @IN_JSON
 def test_an_object_already_decoded_is_checked_like_bytes(protocol: Protocol) -> None:
     for body in ({**good(protocol), "x": float("nan")}, ["message"], "message", None):

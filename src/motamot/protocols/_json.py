@@ -184,28 +184,40 @@ def _integer(digits: str) -> int:
 
 
 def _checked(value: Any, where: tuple[str | int, ...], depth: int, limit: int) -> Any:
-    """`where` is a path that is only put into words when something is wrong there."""
-    if isinstance(value, str):
+    """`where` is a path that is only put into words when something is wrong there.
+
+    A stranger's megabyte may be 300,000 empty lists, and while they are looked through no stream goes on: what JSON
+    gives most often is asked for first, and by its class (`isinstance` with `Mapping` takes several times as long).
+    """
+    kind_of = value.__class__
+    if kind_of is str:
         return encodable(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidRequest("A number must be finite.", field=_path(where))
-    if isinstance(value, Mapping | list | tuple):
+    if kind_of is list or kind_of is dict or isinstance(value, Mapping | list | tuple):
         if depth == 0:
             raise InvalidRequest("The body is nested too deep.", field=_path(where), limit=limit)
-        if isinstance(value, Mapping):
+        if not value:
+            return {} if kind_of is dict or isinstance(value, Mapping) else []
+        if kind_of is dict or isinstance(value, Mapping):
             return {
                 encodable(str(name)): item
-                if item is None or item.__class__ is int or item.__class__ is bool
+                if item is None or item.__class__ in _AS_THEY_ARE
                 else _checked(item, (*where, str(name)), depth - 1, limit)
                 for name, item in value.items()
             }
         return [
             item
-            if item is None or item.__class__ is int or item.__class__ is bool
+            if item is None or item.__class__ in _AS_THEY_ARE
             else _checked(item, (*where, place), depth - 1, limit)
             for place, item in enumerate(value)
         ]
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidRequest("A number must be finite.", field=_path(where))
     return value
+
+
+_AS_THEY_ARE = frozenset((int, bool))
 
 
 def _path(where: tuple[str | int, ...]) -> str | None:
