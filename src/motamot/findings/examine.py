@@ -24,6 +24,7 @@ KEPT = "kept"
 NOT_JUDGED = "not judged: "
 """How a promise was judged; what follows `NOT_JUDGED` says why it was not."""
 
+_NO_EVENTS = frozenset({"json-lines", "json", "text", "html", "empty"})
 _FAILED = 400  # the first HTTP status of an error
 _DELTAS_MIN = 4  # fewer say nothing of whether an answer was live
 _LIVE_SECONDS = 0.5  # an answer that took less was as good as there at once
@@ -175,13 +176,12 @@ class _Pass:
     # What the wire tells.
 
     def _plain(self, offset: int, raw: bytes) -> None:
-        """A block that is one `data: ` line: nine of ten."""
+        """A block that is one `data: ` line, perhaps with a line before it: nine of ten."""
         scene = self.scene
         scene.offset, scene.raw = offset, raw
         scene.events += 1
-        if self._on_escape and (b"\\ud" in raw or b"\\uD" in raw):
-            for tell in self._on_escape:
-                tell(raw)
+        if b"\\ud" in raw or b"\\uD" in raw:
+            self._escape(raw)
         self._reading.take(raw)
         if self._events_wanted:
             name = ""
@@ -198,17 +198,21 @@ class _Pass:
     def _block(self, block: Block) -> None:
         scene = self.scene
         scene.offset, scene.raw = block.offset, block.raw
-        # A block that was kept in part may end inside a pair.
-        whole = len(block.raw) < BLOCK_BYTES
-        if whole and self._on_escape and (b"\\ud" in block.raw or b"\\uD" in block.raw):
-            for tell in self._on_escape:
-                tell(block.raw)
+        if b"\\ud" in block.raw or b"\\uD" in block.raw:
+            self._escape(block.raw)
         for look in self._on_block:
             look(block)
         for event in block.events:
             scene.events += 1
             if self._events_wanted:
                 self._event(event)
+
+    def _escape(self, raw: bytes) -> None:
+        """A block with an escaped surrogate; one that was kept in part may end inside a pair."""
+        if len(raw) < BLOCK_BYTES:
+            data = b"\n".join(line for line in raw.splitlines() if line.startswith(b"data"))
+            for look in self._on_escape:
+                look(data)
 
     def _event(self, event: Event) -> None:
         for look in self._on_event:
@@ -257,7 +261,8 @@ class _Pass:
         scene = self.scene
         order = list(Promise)
         findings = sorted(
-            scene.sightings.findings(), key=lambda finding: (order.index(finding.fault.promise), _place(finding))
+            scene.sightings.findings(),
+            key=lambda finding: (order.index(finding.fault.promise), _place(finding), finding.id),
         )
         usage = scene.turn.usage if scene.turn is not None else None
         return Examination(
@@ -282,6 +287,8 @@ def _reading(scene: Scene, hear: Hear) -> Reading:
     by_shape = {Shape.JSON: "json", Shape.LINES: "json-lines", Shape.TEXT: "text", Shape.HTML: "html"}
     if not known.upstream and scene.shape in by_shape:  # a completion may be JSON, and names by itself what it is not
         known = KNOWN[by_shape[scene.shape]]
+    elif scene.shape is Shape.EVENTS and scene.protocol in _NO_EVENTS:
+        known = KNOWN["event-stream"]
     return known.reading(hear)
 
 

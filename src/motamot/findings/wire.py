@@ -26,6 +26,7 @@ _SKIPPED_MOST = 1_000  # lines of one block that are kept as ignored: a block of
 _NUL, _LF, _CR, _COLON, _D = 0, 10, 13, 58, ord("d")
 _MARK = b"\xef\xbb\xbf"
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?:\r\n|\n|\r)")  # atomic: a CRLF is no blank line
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 _EMPTY = re.compile(rb"[\r\n]+")  # blank lines between blocks are nothing to a reader
 
 
@@ -199,14 +200,24 @@ class Wire:
         except LimitExceeded:
             self.over = self.offset
             return len(chunk)
-        if closed:
+        if closed and self._begins_as_comment():
+            self._leave()
+        elif closed:
             block = Block(self.offset, bytes(self._raw), tuple(events), tuple(self._skipped))
-            self._given += self._size
-            self._idle, self._size = True, 0
-            self._raw.clear()
-            self._skipped.clear()
+            self._leave()
             self._block(block)
         return stop
+
+    def _leave(self) -> None:
+        """Stand between two blocks."""
+        self._given += self._size
+        self._idle, self._size = True, 0
+        self._raw.clear()
+        self._skipped.clear()
+
+    def _begins_as_comment(self) -> bool:
+        """Whether a comment was cut by a read: it stands before a block, and is none."""
+        return self._raw.startswith((b":", _MARK + b":"))
 
     def _pass_on(self, part: bytes, *, closed: bool) -> None:
         """Tell the bytes of the block under way: all at once when it has ended, or as they come if it is long."""
@@ -216,7 +227,7 @@ class Wire:
             self._part(self.offset, part)
         elif self._size > BLOCK_BYTES:
             self._part(self.offset, bytes(self._raw[: self._size - len(part)]) + part)
-        elif closed:
+        elif closed and not self._begins_as_comment():
             self._part(self.offset, bytes(self._raw))
 
     def _end_of_block(self, chunk: bytes, at: int) -> tuple[int, bool]:
@@ -229,5 +240,9 @@ class Wire:
                 return start + (2 if chunk[start : start + 2] == b"\r\n" else 1), True
         elif not self._size and chunk[at] in (_LF, _CR):  # at the very start of the body
             return at + 1, True
-        found = _BLANK.search(chunk, start)
+        begins = bytes(self._raw[:4]) + chunk[at : at + 4]
+        if begins.removeprefix(_MARK).startswith(b":"):  # a comment ends with its line
+            found = _LINE_END.search(chunk, start)
+        else:
+            found = _BLANK.search(chunk, start)
         return (found.end(), True) if found else (len(chunk), False)

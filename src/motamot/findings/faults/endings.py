@@ -82,8 +82,7 @@ class _DoneInText(Finder):
             self._over = True
 
     def at_end(self) -> None:
-        text = self.scene.last_text.rstrip()
-        if text.endswith(_DONE) and "missing-blank-line" not in self.scene.sightings:
+        if _last_words(self.scene).rstrip().endswith(_DONE) and "missing-blank-line" not in self.scene.sightings:
             self.saw("The text of the answer ends with `[DONE]`.")
 
 
@@ -145,12 +144,17 @@ class _ErrorAsText(Finder):
         if self._pending is not None:
             self.saw("An error came as data that readers of raw text take for text.", self._pending)
             return
-        tail = scene.last_text[-_TAIL_CHARS:]
+        tail = _last_words(scene)
         at = tail.rfind(_ERROR)
         marked = scene.protocol in RAW and scene.ended is not None
         if at >= 0 and not marked and _is_error(tail[at:]):
             place = Evidence(offset=None, at=scene.at, quote=quoted(tail[at:].encode("utf-8", "replace")))
             self.saw("The text of the answer ends with an error object.", place)
+
+
+def _last_words(scene: Scene) -> str:
+    """The last piece of the answer, or the end of a text that has no pieces but its reads."""
+    return (scene.text if scene.shape is Shape.TEXT else scene.last_text)[-_TAIL_CHARS:]
 
 
 def _is_error(text: str) -> bool:
