@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,35 @@ def checked(place: Place, wire: Wire, html: str, *options: str) -> Done:
 
 def recordings(done: Done) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(done.out)["recordings"]
+    return found
+
+
+def close_window(command: int) -> None:
+    """End the browser that a command has started, as its window's cross does."""
+    for process in Path("/proc").iterdir():
+        line = _line(process)
+        is_browser = "\0--ozone-platform=headless\0" in line and "--type=" not in line
+        if is_browser and command in _parents(int(process.name)):
+            os.kill(int(process.name), signal.SIGTERM)
+            return
+    raise AssertionError("there is no browser")
+
+
+def _line(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _parents(process: int) -> set[int]:
+    found: set[int] = set()
+    while process > 1:
+        try:
+            process = int((Path("/proc") / str(process) / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            break
+        found.add(process)
     return found
 
 
@@ -131,6 +161,61 @@ def test_ctrl_c_ends_the_visit_and_what_came_is_checked(place: Place) -> None:
     assert "whoever read it left" in seen
     assert "Traceback" not in seen
     assert "page-" not in seen
+
+
+@pytest.fixture
+def screen(tmp_path: Path) -> dict[str, str]:
+    """An environment in which a window opens on no screen: Chromium draws it all the same."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    need(path and sys.platform.startswith("linux"), "Chromium: apt-get install chromium")
+    shim = tmp_path / "bin" / "chromium"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec {path} --ozone-platform=headless "$@"\n')
+    shim.chmod(0o755)
+    return {"PATH": f"{shim.parent}:{os.environ['PATH']}", "DISPLAY": ":99"}
+
+
+def test_enter_ends_a_chat_by_hand(place: Place, screen: dict[str, str]) -> None:
+    """The page asks twice, as a hand would: whose hand it is cannot be told from here."""
+    routing = writes('{"type":"routing","agentId":"x","confidence":1,"routingMethod":"k"}')
+    wire = Wire([routing, *(writes(piece) for piece in re.findall(r"\S+\s*", ANSWER)), writes("[DONE]")], every=0.03)
+    html = page().replace("</script>", "ask('one'); setTimeout(() => ask('two'), 5000);</script>")
+
+    async def run() -> tuple[int, str]:
+        async with bot(wire, html) as served:
+
+            def chat() -> tuple[int, str]:
+                with place.terminal("check", "--page", served.url + "/", environ=screen) as terminal:
+                    terminal.read_until("heard 2 answers", 40)
+                    terminal.type("\n")
+                    return terminal.wait(20), terminal.seen
+
+            return await asyncio.to_thread(chat)
+
+    status, seen = asyncio.run(run())
+    assert "a browser opens: chat there; close it, or press Enter here" in seen
+    assert seen.count("shown in div.answer") == 2
+    assert (status, "nothing lost" in seen) == (0, True), seen
+
+
+def test_a_window_that_is_closed_ends_a_chat_by_hand(place: Place, screen: dict[str, str]) -> None:
+    wire = Wire([writes("word for word"), writes("[DONE]")])
+    html = page().replace("</script>", "ask('one');</script>")
+
+    async def run() -> tuple[int, str]:
+        async with bot(wire, html) as served:
+
+            def chat() -> tuple[int, str]:
+                with place.terminal("check", "--page", served.url + "/", environ=screen) as terminal:
+                    terminal.read_until("heard 1 answer", 40)
+                    close_window(terminal.process.pid)
+                    return terminal.wait(20), terminal.seen
+
+            return await asyncio.to_thread(chat)
+
+    status, seen = asyncio.run(run())
+    assert "shown in div.answer" in seen
+    assert (status, "nothing lost" in seen) == (0, True), seen
 
 
 def test_without_playwright_it_is_said_what_to_install(place: Place) -> None:

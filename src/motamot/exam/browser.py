@@ -60,9 +60,10 @@ async def opened(*, window: bool) -> AsyncIterator[Browser]:
     # Chromium's sandbox refuses to run as root; whoever runs a checker as root runs it in a container, as CI does.
     flags = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     async with async_playwright() as playwright:
+        path = _installed()
         try:
             browser = await playwright.chromium.launch(
-                executable_path=_installed(),
+                executable_path=path,
                 headless=not window,
                 args=["--disable-quic", "--no-first-run", *flags],
                 handle_sigint=False,  # Ctrl-C ends the visit: what was heard by then is reported
@@ -70,15 +71,19 @@ async def opened(*, window: bool) -> AsyncIterator[Browser]:
             )
         except Error as error:
             first = error.message.strip().splitlines()[0] if error.message.strip() else ""
-            raise BrowserMissing(
-                "no browser could be started: apt-get install chromium, or install Chrome, or run: "
-                "playwright install chromium",
-                detail=first,
-            ) from error
+            raise BrowserMissing(_not_started(path, window=window), detail=first) from error
         try:
             yield browser
         finally:
             await browser.close()
+
+
+def _not_started(path: str | None, *, window: bool) -> str:
+    if path is None:
+        return "there is no browser: apt-get install chromium, or install Chrome, or run: playwright install chromium"
+    if window and sys.platform.startswith("linux"):
+        return f"{path} could not open a window: is there a screen? Without one, chat with --send TEXT"
+    return f"{path} could not be started"
 
 
 def _screen() -> bool:
