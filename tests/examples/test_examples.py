@@ -229,6 +229,7 @@ class TestLogin:
             for name, password in (("ada", "wrong"), ("nobody", "harbour"), ("ada", "")):
                 sent = urlencode({"name": name, "password": password}).encode()
                 assert fetch(app.url, "POST", sent, form).status == 403
+            assert fetch(app.url, "POST", b"name=\xff&password=\xff", form).status == 403
             entered = fetch(app.url, "POST", urlencode({"name": "ada", "password": "harbour"}).encode(), form)
             assert (entered.status, entered.headers["location"]) == (303, "chat/")
             signed_in = {"Cookie": entered.cookies}
