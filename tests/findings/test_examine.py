@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from motamot.answer import Ended, Outcome, Started, Text
+from motamot.answer import Code, Ended, Outcome, Reasoning, Started, Text, TurnEnded
 from motamot.findings import Examination, Promise, examine
 from motamot.findings.faults import FAULTS
 from motamot.findings.recognise import Shape
@@ -177,25 +177,35 @@ def test_a_head_alone_is_examined_too() -> None:
     assert set(names(HEAD_ONLY)) == {"compressed-stream", "buffering-headers", "empty-stream"}
 
 
-@pytest.mark.parametrize("name", ["motamot", "morceaux", "ga-text", "openai"])
-def test_what_our_own_writers_send_has_no_fault(name: str) -> None:
+@pytest.mark.parametrize("outcome", Outcome)
+@pytest.mark.parametrize("name", OURS)
+def test_what_our_own_writers_send_has_no_fault(name: str, outcome: Outcome) -> None:
     """The checker's first customer: any finding here is a fault of the one or the other."""
     protocol = OURS[name]
+    failed = outcome in (Outcome.FAILED, Outcome.INTERRUPTED)
+    code = Code.TIMEOUT if outcome is Outcome.FAILED else None
     answer = (
         Started(exchange="Xq3", conversation="c", assistant="a", model="m"),
-        *(Text(piece) for piece in ("Bonjour,\n\n", "– **été** : ", "« ça » 🚌\u2028", "\n- fin.\n")),
-        Ended(outcome=Outcome.COMPLETE),
+        Reasoning("Hm."),
+        *(Text(piece) for piece in ("Bonjour,\n\n", "– **été** : ", "« ça » 🚌\u2028")),
+        TurnEnded(turn=1, finish="stop"),
+        Text("\n- fin.\n"),
+        Ended(outcome=outcome, code=code, message="It took too long." if failed else None),
     )
+    expected = {"openai": {"usage-missing"}}.get(name, set())  # it was not asked for
+    if failed:
+        # Neither protocol has another way to tell it; where it is read as text, the finding says so.
+        expected = {"openai": {"error-in-stream"}, "ga-text": {"error-as-text"}}.get(name, set())
     for heartbeats in (False, True):
-        writer = protocol.writer(Asked(message="?", assistant="a"), now=1)
+        writer = protocol.writer(Asked(message="?", assistant="a", conversation="c"), now=1)
         body = b""
         for number, event in enumerate(answer, 1):
             body += writer.write(number, event) + writer.heartbeat() * heartbeats
-        headers = (("Content-Type", protocol.content_type), *protocol.headers.items())
-        examined = examine(tape(body, headers=headers))
+        examined = examine(tape(body, headers=(("Content-Type", protocol.content_type), *protocol.headers.items())))
         assert examined.protocol == name
-        assert {finding.id for finding in examined.findings} <= {"usage-missing"}  # it was not asked for
+        assert {finding.id for finding in examined.findings} == expected
         assert examined.text == "".join(event.text for event in answer if isinstance(event, Text))
+        assert examined.ended is not None
 
 
 @pytest.mark.parametrize(

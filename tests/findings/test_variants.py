@@ -50,8 +50,13 @@ def lines(*values: Any, named: str = "", not_named: str = "", end: str = "\n") -
     return Variant("ollama-ndjson", tape("\n".join(told) + end, headers=kind), named, not_named)
 
 
+def named_events(*values: dict[str, Any]) -> str:
+    """Each value as an event that is named as its type."""
+    return "".join(f"event: {value['type']}\ndata: {json.dumps(value)}\n\n" for value in values)
+
+
 def anthropic(*values: dict[str, Any], named: str = "", not_named: str = "", cut: int = 0) -> Variant:
-    body = "".join(f"event: {value['type']}\ndata: {json.dumps(value)}\n\n" for value in values)
+    body = named_events(*values)
     return Variant("anthropic-messages", tape(body[: len(body) - cut]), named, not_named)
 
 
@@ -86,7 +91,104 @@ def usage_at(**fields: Any) -> str:
 
 
 TOKENS = {"prompt_tokens": 9, "completion_tokens": 3}
+NONE = " ".join(FAULTS)
 VARIANTS: dict[str, Variant] = {
+    # --- as good servers send it
+    "as OpenAI sends it": oai(
+        "".join(
+            chunk(
+                created=1,
+                service_tier="default",
+                system_fingerprint=None,
+                choices=[{"index": 0, "delta": one, "logprobs": None, "finish_reason": None}],
+                usage=None,
+                obfuscation="x7Kq",
+            )
+            for one in ({"role": "assistant", "content": "", "refusal": None}, {"content": "Hi"}, {"content": "!"})
+        )
+        + chunk(choices=[{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}], usage=None)
+        + chunk(choices=[], usage={**TOKENS, "total_tokens": 12, "prompt_tokens_details": {"cached_tokens": 0}})
+        + DONE,
+        "",
+        NONE,
+    ),
+    "as Azure sends it": oai(
+        chunk(id="", object="", model="", choices=[], prompt_filter_results=[{"prompt_index": 0}])
+        + HI
+        + chunk(
+            choices=[
+                {
+                    "index": 0,
+                    "delta": {},
+                    "finish_reason": "stop",
+                    "content_filter_results": {"hate": {"filtered": False, "severity": "safe"}},
+                }
+            ]
+        )
+        + USAGE
+        + DONE,
+        "",
+        NONE,
+    ),
+    "as OpenRouter sends it": oai(
+        ": OPENROUTER PROCESSING\n\n" * 3
+        + delta(role="assistant", content="", reasoning="Hm", reasoning_details=[{"type": "x", "text": "Hm"}])
+        + HI
+        + chunk(choices=[{"index": 0, "delta": {"content": ""}, "finish_reason": "stop"}])
+        + chunk(choices=[{"index": 0, "delta": {"content": ""}, "finish_reason": None}], usage=TOKENS)
+        + DONE,
+        "",
+        NONE,
+    ),
+    "as Anthropic sends it": anthropic(
+        START,
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+        {"type": "ping"},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Hm"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "Eq"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+        SAY,
+        {"type": "content_block_stop", "index": 1},
+        {
+            "type": "content_block_start",
+            "index": 2,
+            "content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 2,
+            "delta": {"type": "input_json_delta", "partial_json": '{"city": "Lyon"}'},
+        },
+        {"type": "content_block_stop", "index": 2},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}},
+        STOP,
+        not_named=NONE,
+    ),
+    "as Ollama sends it": lines(
+        {**SAID, "message": {"role": "assistant", "content": "", "thinking": "Hm"}},
+        {
+            **SAID,
+            "message": {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"function": {"name": "f", "arguments": {}}}],
+            },
+        },
+        OVER,
+        not_named=NONE,
+    ),
+    "as the Responses API sends it": visitor(
+        named_events(
+            {"type": "response.created", "response": {"usage": None}},
+            {"type": "response.output_text.delta", "delta": "Hel"},
+            {"type": "response.output_text.delta", "delta": "lo"},
+            {"type": "response.output_text.done", "text": "Hello"},
+            {"type": "response.completed", "response": {"usage": {"input_tokens": 1, "output_tokens": 2}}},
+        ),
+        "",
+        NONE,
+    ),
     # --- the end of the last event
     "one line end at the end": oai(text("a") + 'data: {"x":1}\n', "unterminated-last-event"),
     "one CRLF at the end": oai((HI + finish()).replace("\n", "\r\n") + "data: [DONE]\r\n", "unterminated-last-event"),
@@ -97,9 +199,9 @@ VARIANTS: dict[str, Variant] = {
     "blank lines at the end": oai(HI + END + "\n\n\r\n", "", "unterminated-last-event"),
     "CR as line end": sse(": a\r\rdata: x\r\rdata: y\r\r", "", "unknown-field unterminated-last-event raw-line-break"),
     "a message cut in its last event": anthropic(START, SAY, REASON, STOP, cut=1, named="unterminated-last-event"),
-    "a whole message": anthropic(START, SAY, REASON, STOP, not_named=" ".join(FAULTS)),
+    "a whole message": anthropic(START, SAY, REASON, STOP, not_named=NONE),
     "a line cut": lines(SAID, '{"model":"m","mess', end="", named="unterminated-last-event"),
-    "lines without the last line end": lines(SAID, OVER, end="", not_named=" ".join(FAULTS)),
+    "lines without the last line end": lines(SAID, OVER, end="", not_named=NONE),
     # --- events run together
     "the marker behind a chunk": oai(HI + finish().rstrip() + "\n" + DONE, "missing-blank-line", "json-parse"),
     "two chunks on a line": oai(HI + text("a").rstrip() + text("b") + END, "missing-blank-line"),
