@@ -142,6 +142,7 @@ class TestFaultyServers:
         [
             (Wire([b'{"error":"busy"}'], content_type="application/json", status="503 Busy"), "answered 503: busy"),
             (Wire([b'{"text":"Hi."}'], content_type="application/json"), "one JSON document, the whole answer at once"),
+            (Wire([b"\x89PNG\r\n\x1a\n\0\0"], content_type="image/png"), "binary data"),
             (Wire([b"<!doctype html><title>Shop</title>"], content_type="text/html"), "an HTML page ('Shop')"),
         ],
     )

@@ -94,8 +94,8 @@ def test_the_wire_is_heard_to_the_byte_with_its_times() -> None:
     assert (one.tape.request.method, one.tape.request.body) == ("POST", b'{"message":"hello"}')
     times = [piece.at for piece in one.tape.pieces if piece.at is not None]
     assert times == sorted(times)
-    assert len(times) > len(TOKENS) / 2
-    assert 0.7 * 0.03 * len(TOKENS) < times[-1] - times[0] < 20
+    assert len(times) > 5
+    assert 0.5 * 0.03 * len(TOKENS) < times[-1] - times[0]
     assert (served.asked, one.asked) == (1, 1)
 
 

@@ -29,6 +29,7 @@ __all__ = ["Asking", "headers_of", "recorded", "visited"]
 _URL = re.compile(r"https?://", re.IGNORECASE)
 _CUT = ("The tape was cut", "The HAR was cut")  # how a note of `motamot.tape.load` begins that tells of a cut file
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
+_PAGE = re.compile(r"(https?|file)://", re.IGNORECASE)
 _HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+)(:\d{1,5})?/\S*|localhost(:\d{1,5})?", re.IGNORECASE)
 
 
@@ -89,6 +90,8 @@ def visited(url: str, plan: Plan, *, protocol: str | None = None) -> list[Checke
     Raises: MotamotError where no browser can be opened, or the page not be visited.
     """
     protocol = _protocol(protocol)
+    if not _PAGE.match(url):
+        raise InvalidRequest(f"--page {url[:200]!r} is no address of a page: it begins with http:// or https://")
     heard = asyncio.run(_visit(url, plan))
     if not heard:
         problem = "no script of the page asked for a stream while it was visited (requests of workers are not seen)"
