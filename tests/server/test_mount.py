@@ -20,6 +20,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
@@ -30,6 +31,7 @@ from motamot import Assistant
 from motamot.errors import SettingsError
 from motamot.model.http import HttpModel
 from motamot.scripted import ScriptedModel, scripted_model
+from motamot.server.options import Options
 from motamot.server.site import Site
 from tests.server.reading import run
 from tests.server.support import free_port
@@ -151,6 +153,39 @@ def test_the_cookie_is_for_the_place_where_it_is_mounted(tmp_path: Path) -> None
         ):
             assert response.status == 200
             assert "Path=/chat;" in response.headers["Set-Cookie"]
+
+    run(scenario())
+
+
+NAMES = ("127.0.0.1", "localhost")
+
+
+def by_middleware(chat: Assistant, _folder: Path) -> ASGIApp:
+    app = FastAPI(lifespan=chat.lifespan)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(NAMES))
+    app.mount("/chat", chat.asgi)
+    theirs: ASGIApp = app
+    return theirs
+
+
+def by_options(chat: Assistant, folder: Path) -> ASGIApp:
+    site = Site([chat], store=folder / "books.sqlite3", options=Options(hosts=frozenset(NAMES)))
+    return Starlette(routes=[Mount("/chat", site)], lifespan=site.lifespan)
+
+
+@pytest.mark.parametrize(("make", "status"), [(by_middleware, 400), (by_options, 421)])
+def test_a_name_that_a_page_points_at_this_address_is_refused_where_names_are_told(
+    tmp_path: Path, make: Callable[[Assistant, Path], ASGIApp], status: int
+) -> None:
+    """As docs/mount.md says: to the browser such a page is of the same origin."""
+
+    async def scenario() -> None:
+        async with chat(tmp_path) as mine, host(make(mine, tmp_path)) as (url, client):
+            port = url.rpartition(":")[2]
+            rebound = {"Host": f"evil.example:{port}", "Origin": f"http://evil.example:{port}"}
+            async with client.post(f"{url}/chat/api/chat", json=QUESTION, headers=rebound) as response:
+                assert response.status == status
+            assert (await ask(client, f"{url}/chat"))[0] == 200
 
     run(scenario())
 
