@@ -22,6 +22,7 @@ from motamot.answer import Outcome, Text
 from motamot.limits import Limits
 from motamot.server.site import Site
 from motamot.server.streams import Heartbeats
+from motamot.server.wire import Leaving
 from tests.scripted.wire import Client
 from tests.server.reading import Stream, Visitor, request, run
 from tests.server.support import V1_KEY, Served, serving
@@ -328,6 +329,24 @@ class TestLeaving:
                 await second.close()
 
         run(scenario())
+
+
+def test_whoever_asks_late_learns_that_the_client_has_left_and_once() -> None:
+    told: list[str] = []
+    leaving = Leaving()
+    leaving.left()
+    leaving.then(lambda: told.append("late"))
+    leaving.left()
+    assert told == ["late"]
+
+
+def test_whoever_asks_no_more_is_not_told() -> None:
+    told: list[str] = []
+    leaving = Leaving()
+    leaving.then(lambda: told.append("gone"))
+    leaving.then(None)
+    leaving.left()
+    assert told == []
 
 
 class TestKeptConnections:

@@ -15,6 +15,7 @@ from motamot.exchange.exchange import Exchange, Follower
 from motamot.protocols.base import Protocol, Writer
 from motamot.server import guards
 from motamot.server.visitors import Visitor
+from motamot.server.wire import LEAVING, Leaving
 
 if TYPE_CHECKING:
     from motamot.server.site import Site
@@ -101,7 +102,12 @@ class Streamed(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Follow to the end, or until the client has left."""
         follower = self._follower
-        watcher = asyncio.ensure_future(_leaves(follower, receive))
+        leaving: Leaving | None = scope.get(LEAVING)
+        watcher = None
+        if leaving is not None:
+            leaving.then(follower.close)
+        else:  # somebody else's server
+            watcher = asyncio.ensure_future(_leaves(follower, receive))
         self._heartbeats.add(follower)
         try:
             first = await self._hold(self._held) if self._held is not None else b""
@@ -111,7 +117,10 @@ class Streamed(Response):
                 await self._follow(first, send)
         finally:
             self._heartbeats.remove(follower)
-            watcher.cancel()
+            if watcher is not None:
+                watcher.cancel()
+            if leaving is not None:
+                leaving.then(None)
             follower.close()
 
     async def _hold(self, held: Callable[[Ended], Response | None]) -> bytes | Response:
