@@ -58,6 +58,16 @@ What is recognised, by its content first and its headers where that does not tel
 """
 
 
+CONTRIBUTE = """\
+## A new finding
+
+A file in `src/motamot/findings/faults` with the fault (`Fault`: id, promise, level, title, clause with a link, remedy,
+harm) and what looks for it (`Finder`), and a line in the table `RULES` beside it. Two tapes in
+`tests/findings/examples.py`: one that shows it, one that looks alike and must not be named; a test fails without them.
+Name only what somebody has met. A protocol is a file in `src/motamot/findings/known` and a line in its table.
+"""
+
+
 def page() -> str:
     lines = [INTRODUCTION, "| protocol | is |", "| --- | --- |"]
     lines += [f"| `{name}` | {what} |" for name, what in PROTOCOLS.items()]
@@ -72,7 +82,7 @@ def page() -> str:
         lines.append("")
         for fault in faults:
             lines += section(fault, EXAMPLES[fault.id])
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join([*lines, CONTRIBUTE]).rstrip() + "\n"
 
 
 def section(fault: Fault, example: Example) -> list[str]:

@@ -262,6 +262,14 @@ VARIANTS: dict[str, Variant] = {
         'data: {"choices":[{"index":0,"delta":{"content":"Hel: keep-alive\n\nlo"}}]}\n\n' + END,
         "keepalive-inside-event",
     ),
+    "a keep-alive with its time inside a string": oai(
+        text("a") + 'data: {"choices":[{"delta":{"content":"Hel\n: ping - 2026-11-29 10:00:00\n\nlo"}}]}\n\n' + END,
+        "keepalive-inside-event",
+    ),
+    "the same on the line itself": oai(
+        text("a") + 'data: {"choices":[{"delta":{"content":"Hel: ping - 2026-11-29 10:00:00\n\nlo"}}]}\n\n' + END,
+        "keepalive-inside-event",
+    ),
     "an empty keep-alive inside a string": oai(
         text("a") + 'data: {"choices":[{"index":0,"delta":{"content":"Hel:\n\nlo"}}]}\n\n' + END,
         "keepalive-inside-event",

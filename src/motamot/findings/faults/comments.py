@@ -15,7 +15,7 @@ __all__ = ["COMMENT_AS_DATA", "KEEPALIVE_INSIDE_EVENT"]
 
 _PING = r"keep-?alive|ping|heartbeat|hb|processing|OPENROUTER PROCESSING"
 _AS_TEXT = re.compile(rf":\s*(?:{_PING})\b.{{0,80}}|(?:keep-?alive|ping|heartbeat)", re.IGNORECASE)
-_CUT_BY = re.compile(rf"[^\r\n]: ?(?:{_PING})?[ \t]*\r?$".encode(), re.IGNORECASE | re.MULTILINE)
+_CUT_BY = re.compile(rf'[^\r\n]: ?(?:(?:{_PING})\b[^"\r\n]{{0,60}})?[ \t]*\r?$'.encode(), re.IGNORECASE | re.MULTILINE)
 _FIELDS = (b"data", b"event", b"id")
 
 
