@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from motamot.findings import Promise, examine
-from motamot.tape.tape import Piece, Tape
+from motamot.tape.tape import Piece, Request, Tape
 from tests.findings.examples import LONG, PRODUCED, WORDS
 from tests.findings.tapes import END, chunk, delta, text, timed
 
@@ -99,6 +101,11 @@ LIVE: dict[str, Tape] = {
         (0.5, delta(tool_calls=[{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}])),
         (3.5, text(*WORDS)),
         (3.5, END),
+    ),
+    "a document, as it was asked": timed(
+        (6.0, json.dumps({"text": LONG})),
+        headers=(("content-type", "application/json"),),
+        request=Request(method="POST", body=b'{"stream": false}'),
     ),
     "no text at all": timed((4.0, chunk(choices=[]) + END), upstream_at=PRODUCED),
 }

@@ -167,6 +167,11 @@ def test_a_first_event_of_a_megabyte_is_still_seen() -> None:
     assert recognise(tape(body)).protocol == "openai"
 
 
+def test_a_long_text_that_begins_with_a_bracket_is_no_document() -> None:
+    assert recognise(tape("[Note] " + "words " * 300_000, headers=())).protocol == "text"
+    assert recognise(tape('[{"text": "' + "words " * 300_000 + '"}]', headers=())).protocol == "json"
+
+
 def test_what_is_given_is_taken_and_what_is_unknown_refused() -> None:
     found = recognise(tape(events("Hi")), protocol="ga-text")
     assert (found.protocol, found.sure) == ("ga-text", "given")

@@ -477,6 +477,9 @@ VARIANTS: dict[str, Variant] = {
     "items that are glued": visitor(
         events(ROUTING, "First we play Am.", "Then we play a C.", "And at last G.", "[DONE]"), "glued-pieces"
     ),
+    "messages of their own": sse(
+        events("Step one is done.", "Step two is done.", "Step three is done."), "", "glued-pieces"
+    ),
     "items that are not": visitor(
         events(ROUTING, "First we play Am. ", "Then we play a C. ", "And at last G.", "[DONE]"), "", "glued-pieces"
     ),

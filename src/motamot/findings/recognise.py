@@ -37,6 +37,7 @@ PROTOCOLS: dict[str, str] = {known.name: known.what for known in KNOWN.values()}
 
 _ALIASES = {alias: known.name for known in KNOWN.values() for alias in known.aliases}
 _UI_MAYBE = {"start", "finish", "error", "abort"}  # only the header tells these from others' words
+_JSON_BEGINS = re.compile(r'\s*(\{\s*["}]|\[\s*["{\[\]\d])')
 _HTML = re.compile(r"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _HTML_CHARS = 4_096  # where a page must have begun, behind comments
 
@@ -176,7 +177,7 @@ def _of_json(text: str, whole: bool, kind: str) -> Recognised | None:
         if isinstance(values[0], dict) and str(values[0].get("object", "")).startswith("chat.completion"):
             why += ", an OpenAI chat completion"
         return _is("json", Shape.JSON, "certain", why)
-    if kind.endswith("json") or not whole:
+    if kind.endswith("json") or (not whole and _JSON_BEGINS.match(text)):
         return _is("json", Shape.JSON, "likely", "the body begins as JSON")
     return None
 

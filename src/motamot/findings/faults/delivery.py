@@ -8,6 +8,7 @@ from statistics import median
 from motamot.findings.faults.clauses import NGINX, OPENAI_STREAM, SSE_AUTHORING
 from motamot.findings.finder import Finder, Rule
 from motamot.findings.finding import Evidence, Fault, Level, Promise
+from motamot.findings.recognise import Shape
 
 __all__ = ["BATCHED_DELIVERY", "BURST_DELIVERY", "LATE_FIRST_TEXT", "NO_KEEPALIVE"]
 
@@ -28,7 +29,7 @@ class _Delivery(Finder):
 
     def at_end(self) -> None:
         scene = self.scene
-        if scene.lumps and scene.timed:
+        if scene.lumps and scene.timed and scene.shape in (Shape.EVENTS, Shape.LINES):  # a document comes at once
             self.judge(scene.lumps[0].at, scene.lumps[-1].last, sorted(scene.tape.upstream_at))
 
     def judge(self, first: float, last: float, upstream: list[float]) -> None:
@@ -177,7 +178,7 @@ BATCHED_DELIVERY = Rule(
 class _NoKeepalive(Finder):
     def at_end(self) -> None:
         seconds, since, offset = self.scene.silence
-        if self.scene.timed and seconds >= _SILENCE_MAX:
+        if self.scene.timed and self.scene.shape is Shape.EVENTS and seconds >= _SILENCE_MAX:
             self.saw(
                 f"Nothing came for {seconds:.0f} s, from {since:.1f} s after the request on, not even a comment.",
                 Evidence(offset=offset, at=since),

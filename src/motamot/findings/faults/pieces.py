@@ -7,7 +7,7 @@ import re
 from motamot.findings.faults.clauses import SSE_INTERPRET, SSE_PARSE
 from motamot.findings.finder import Finder, Rule, Scene
 from motamot.findings.finding import Evidence, Fault, Level, Promise
-from motamot.findings.known import RAW
+from motamot.findings.known import KNOWN, RAW
 from motamot.sse import Event
 
 __all__ = ["GLUED_PIECES", "WIRE_IN_TEXT"]
@@ -22,8 +22,11 @@ _ENDS = re.compile(r"[.!?:;)*\"”»]$")
 class _GluedPieces(Finder):
     """Sentences that follow each other without white space: whoever cut the answer at white space dropped it.
 
-    Tokens do not do so: most of them neither end nor begin a sentence.
+    Tokens do not do so: most of them neither end nor begin a sentence. In a stream of no known protocol, events may
+    be messages of their own.
     """
+
+    protocols = frozenset(KNOWN) - {"event-stream", "json-lines"}
 
     def __init__(self, fault: Fault, scene: Scene) -> None:
         super().__init__(fault, scene)
