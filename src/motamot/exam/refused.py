@@ -37,9 +37,9 @@ def refused(tape: Tape, examined: Examination) -> str | None:
     if not examined.bytes and (shape is Shape.EMPTY or tape.end == "left"):
         ends = {"reset": "the connection broke", "left": "whoever read it left"}.get(tape.end, "the body ended")
         return f"{ends} before anything came" + (f": {tape.notes[-1]}" if tape.notes else "")
+    if shape is Shape.TEXT and "\0" in _head(tape):
+        return "no event stream, and no text at all: binary data"
     if examined.protocol == "text" and examined.recognised.sure == "guess":
-        if "\0" in _head(tape):
-            return "no event stream, and no text at all: binary data"
         first = next((line for line in _head(tape).splitlines() if line.strip()), "")
         return (
             f"no event stream: plain text, beginning {_short(first)!r}; if the answer does come so, say --protocol text"
