@@ -298,6 +298,11 @@ def test_an_address_that_is_not_this_machines_is_a_sentence(tmp_path: Path, host
         ('[server]\ntls_cert = "none.pem"\n', "the certificate none.pem cannot be used: No such file or directory"),
         ('[server]\ntls_cert = "empty"\n', "the certificate empty cannot be used: "),
         ('[assistants."a\\nb"]\n', "printable characters"),
+        (
+            "[server.limits]\nbody_bytes = 5_000_000\n",
+            "the limit body_bytes (5000000) is more than bodies_address_bytes (4194304), which it has to fit in",
+        ),
+        ("[assistants.default.limits]\nmessage_bytes = 1_000_001\n", "message_bytes (1000001) is more than body_bytes"),
     ],
 )
 def test_settings_that_cannot_work_are_told_with_their_place(

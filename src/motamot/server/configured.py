@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+from itertools import pairwise
 
+from motamot.errors import SettingsError
 from motamot.limits import Limits
 from motamot.server.keys import Keys
 from motamot.server.options import Options
@@ -38,9 +40,24 @@ def options_of(server: ServerSettings, keys: Keys, address: str) -> Options:
     )
 
 
+_WITHIN = ("message_bytes", "body_bytes", "bodies_address_bytes", "bodies_bytes")
+"""Each must have room in the next: what never fits would be refused with "try again in a moment", for ever."""
+
+
 def limits_of(settings: Settings) -> Limits:
-    """For all that is not one assistant's: as the server's settings say, else as the first assistant's do."""
+    """The limits of all that is not one assistant's: `[server.limits]`, else those of the first assistant.
+
+    Raises: SettingsError for those that contradict each other.
+    """
     if settings.server.limits is not None:
-        return Limits(**settings.server.limits.model_dump(exclude_unset=True))
-    first = next(iter(settings.assistants.values()), None)
-    return limits(first) if first is not None else Limits()
+        found = Limits(**settings.server.limits.model_dump(exclude_unset=True))
+    else:
+        first = next(iter(settings.assistants.values()), None)
+        found = limits(first) if first is not None else Limits()
+    for one, around in pairwise(_WITHIN):
+        if getattr(found, one) > getattr(found, around):
+            raise SettingsError(
+                f"the limit {one} ({getattr(found, one)}) is more than {around} ({getattr(found, around)}), "
+                "which it has to fit in"
+            )
+    return found
