@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from motamot.answer import SurrogateJoiner
@@ -20,23 +21,22 @@ DONE = "[DONE]"
 _PINGS = {"ping", "keep-alive", "keepalive", "heartbeat"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hear:
-    """What a reading tells: texts, other deltas, JSON values, and what it finds wrong."""
+    """What a reading tells: texts, other deltas, JSON values, what it finds wrong (fault, sentence), the end's word."""
 
-    def __init__(
-        self,
-        *,
-        text: Callable[[str], None],
-        delta: Callable[[], None],
-        value: Callable[[Any], None],
-        note: Callable[[str, str], None],
-        ended: Callable[[str], None],
-    ) -> None:
-        self.text, self.delta, self.value, self.note, self.ended = text, delta, value, note, ended
+    text: Callable[[str], None]
+    delta: Callable[[], None]
+    value: Callable[[Any], None]
+    note: Callable[[str, str], None]
+    ended: Callable[[str], None]
 
 
 class Reading:
-    """Reads one tape. wants_events: it is given events, else the bytes of whole blocks, parts of them, lines."""
+    """Reads one tape; nothing of it raises, whatever comes.
+
+    wants_events: it is given each event, too, beside the bytes.
+    """
 
     wants_events = False
 
@@ -44,7 +44,10 @@ class Reading:
         self.hear = hear
 
     def take(self, raw: bytes) -> None:
-        """The next bytes of the body; blank lines and comments between blocks may have been left out."""
+        """The next bytes: a block of an event stream (of a long one, a part), a line, or else a read.
+
+        Blank lines and comments between blocks may have been left out.
+        """
 
     def event(self, event: Event) -> None:
         """The next event."""
