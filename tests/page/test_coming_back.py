@@ -542,3 +542,32 @@ def test_where_the_browser_keeps_nothing_the_page_still_answers(chromium: Chromi
             assert len(served.model.requests[1].body["messages"]) == 3, "in the same conversation"
 
     chromium.run(scenario)
+
+
+@pytest.mark.parametrize(
+    "left", ['{"a": 1}', "[]", "7", '"<img>"', "true", '{"body": 1, "at": 1}', '{"body": {}, "at": 1}']
+)
+def test_what_others_left_in_the_browsers_storage_does_not_keep_the_page_from_working(
+    chromium: Chromium, tmp_path: Path, left: str
+) -> None:
+    poison = f"""
+        if (!sessionStorage.poisoned)
+            for (const storage of [localStorage, sessionStorage])
+                for (const name of ["conversation default", "unsent default", "language"])
+                    storage.setItem(`motamot / ${{name}}`, {left!r})
+        sessionStorage.poisoned = "once"
+    """
+
+    async def scenario(browser: Browser) -> None:
+        async with (
+            chat(tmp_path, [[{"say": "Yes."}]]) as served,
+            opened(browser, served.url, before=poison) as reader,
+        ):
+            await reader.ask("Hello")
+            await reader.ended("complete")
+            assert await reader.questions() == ["Hello"]
+            await reader.page.reload()
+            await reader.shows("Yes.")
+            assert len(served.model.requests) == 1
+
+    chromium.run(scenario)

@@ -3,7 +3,7 @@
 import { Answer, newKey, refusal } from "./follow.js";
 import { Remembered } from "./remember.js";
 import { announce, ExchangeView, name, otherLanguage, say, Scroller, speak } from "./view.js";
-import { preferred } from "./words.js";
+import { languages, preferred } from "./words.js";
 
 /** A question whose answer had not begun when the page went is asked again by itself for so long, in milliseconds. */
 const UNSENT = 60_000;
@@ -13,10 +13,10 @@ const $ = (id) => document.getElementById(id);
 const config = JSON.parse(document.documentElement.dataset.page); // as server/routes/page.py writes it
 
 const assistant = chosenAssistant();
-const conversation = new Remembered("sessionStorage", `conversation ${assistant.name}`); // this page's
-const latest = new Remembered("localStorage", `conversation ${assistant.name}`); // what a new page shows
-const unsent = new Remembered("sessionStorage", `unsent ${assistant.name}`); // `{body, at}` until the server has it
-const language = new Remembered("localStorage", "language");
+const conversation = new Remembered("sessionStorage", `conversation ${assistant.name}`, isText); // this page's
+const latest = new Remembered("localStorage", `conversation ${assistant.name}`, isText); // what a new page shows
+const unsent = new Remembered("sessionStorage", `unsent ${assistant.name}`, isQuestion); // until the server has it
+const language = new Remembered("localStorage", "language", (kept) => languages.includes(kept));
 const others = new BroadcastChannel(`motamot ${new URL(".", document.baseURI).pathname}`);
 
 const views = new Map(); // exchange id → its view
@@ -340,6 +340,15 @@ document.addEventListener("visibilitychange", () => {
 });
 
 // The start
+
+function isText(kept) {
+  return typeof kept === "string";
+}
+
+/** Whether it is `{body, at}`, as `post` writes it. */
+function isQuestion({ body, at }) {
+  return typeof at === "number" && isText(body?.message) && isText(body.key);
+}
 
 function chosenAssistant() {
   const wanted = new URLSearchParams(location.search).get("assistant");

@@ -1,20 +1,28 @@
 // What the page keeps in the browser. Where the browser keeps nothing (blocked, full), the page works until a reload.
 
-/** A value under a name, in `localStorage` or `sessionStorage`; names are this page's own, not its origin's. */
+/**
+ * A value under a name, in `localStorage` or `sessionStorage`; names are this page's own, not its origin's.
+ *
+ * fits: whether a value is one of this page: what another page of this origin, or another version of this one, has
+ * left there must not keep it from working, at every visit from then on.
+ */
 export class Remembered {
   #name;
   #where;
+  #fits;
   #value = null; // in case the browser does not keep it
 
-  constructor(where, name) {
+  constructor(where, name, fits) {
     this.#where = where;
+    this.#fits = fits;
     this.#name = `motamot ${new URL(".", document.baseURI).pathname} ${name}`;
   }
 
   /** The value as JSON can hold it, null for none; other pages may have changed it. */
   get value() {
     try {
-      return JSON.parse(globalThis[this.#where].getItem(this.#name)) ?? this.#value;
+      const kept = JSON.parse(globalThis[this.#where].getItem(this.#name));
+      return kept !== null && this.#fits(kept) ? kept : this.#value;
     } catch {
       return this.#value; // nothing is kept, or not what we wrote
     }
