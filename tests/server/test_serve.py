@@ -522,6 +522,7 @@ def test_check_explains_what_would_be_served_and_starts_nothing(tmp_path: Path, 
         "1.00 USD a million tokens read, 10.00 USD written; one address up to 10.00 USD an hour",
         "its own, https://shop.example",
         "60 questions and 200,000 tokens an hour a visitor, 5 times that an address",
+        "4 answers at a time a visitor, 5 times that an address, 1,000 in all",
         "money: 2.5 a day for each assistant",
     ):
         assert words in done.stdout, done.stdout

@@ -194,7 +194,8 @@ def _strangers(lines: _Lines, settings: Settings) -> None:
         "Strangers",
         f"{server.requests_per_hour:,} questions and {server.tokens_per_hour:,} tokens an hour a visitor, "
         f"{factor} times that an address",
-        f"{bounds.exchanges_per_visitor} answers at a time a visitor, {bounds.exchanges_running:,} in all",
+        f"{bounds.exchanges_per_visitor} answers at a time a visitor, {factor} times that an address, "
+        f"{bounds.exchanges_running:,} in all",
         "money: no bound (money_per_day)"
         if server.money_per_day is None
         else f"money: {server.money_per_day:g} a day for each assistant",
