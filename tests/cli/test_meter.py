@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import openai
+import pytest
 
 from motamot.scripted import ThreadedScriptedModel, scripted_model
 from tests.cli.support import COMMAND, Place, Running
@@ -71,6 +72,24 @@ def test_an_honest_answer_is_one_line_and_json_where_it_is_wanted(tmp_path: Path
         (row,) = map(json.loads, done.out.decode().splitlines())
         assert (row["kind"], row["source"], row["prompt_tokens"], row["notes"]) == ("answer", "reported", 9, [])
         assert row["first_ms"] <= row["took_ms"]
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["words", "json"])
+def test_no_name_a_chatbot_gives_reaches_a_terminal_as_a_control_character(
+    tmp_path: Path, form: tuple[str, ...]
+) -> None:
+    hostile = "\x1b[2J\x9b31m\u202e\u2028"
+    with meter(tmp_path, *form, "--record", "record.jsonl") as (_, run, client):
+        answer = client.chat.completions.create(
+            model="m" + hostile, messages=[{"role": "user", "content": "x"}], metadata={"run_id": "a" + hostile}
+        )
+        assert answer.choices
+        run.wait_out(b"\n")
+        run.signal(signal.SIGTERM)
+        done = run.wait()
+        assert done.status == 0
+        for told in (done.out.decode(), (tmp_path / "record.jsonl").read_text("utf-8")):
+            assert not {"\x1b", "\x9b", "\u202e"} & set(told) and "31m" in told
 
 
 def test_bad_input_is_a_sentence_and_a_status(tmp_path: Path) -> None:

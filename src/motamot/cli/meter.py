@@ -124,7 +124,7 @@ class _Tell:
             return
         cost = self._cost(completion)
         self._add(metered, cost)
-        line = jsons.dumps(_json(metered, cost), ensure_ascii=False) + "\n"
+        line = jsons.dumps(_json(metered, cost)) + "\n"  # ASCII: a name may hold what a terminal obeys
         told = line if self.json else "\n".join(_lines(metered, cost)) + "\n"
         try:
             self.lines.put_nowait(told)

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from motamot.answer import Source, Usage
+from motamot.errors import InvalidRequest
 from motamot.exam.meter.replies import Reply, reply_of
 from motamot.model.inflate import Inflater
 
@@ -24,6 +25,8 @@ __all__ = ["Completion", "Messages"]
 
 REQUEST_BYTES = 8 << 20
 """Of a request that are looked at; a longer one is passed on, and told to be too large to read."""
+MESSAGES = 2_000
+"""Of a request that are compared; with more it is passed on, and told to have too many."""
 QUESTION_CHARACTERS = 2_000
 """Of a question that are kept for a minute or so, to know what quotes it."""
 _PATHS = {
@@ -34,6 +37,8 @@ _PATHS = {
 }
 _NAMES = ("exchange", "exchange_id", "turn_id", "request_id", "trace_id", "run_id", "message_id")  # in `metadata`
 _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+_RETRY_COUNT = "x-stainless-retry-count"
+_PATH_CHARACTERS = 200
 _numbers = itertools.count(1)
 
 
@@ -41,25 +46,30 @@ _numbers = itertools.count(1)
 class Messages:
     """What a request says to the model, by fingerprints.
 
-    all:      of every message, in order. users: of those of the user alone, up to the last.
+    all:      of every message, in order. users: of those of the user alone, up to the last, eight bytes each.
     question: the beginning of the last text of the user's. size: bytes of all texts.
     after:    messages behind it (a tool's results, the model's calls).
     """
 
     all: str
-    users: tuple[str, ...]
+    users: bytes
     question: str
     size: int
     after: int
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> tuple[Messages, str]:
-        """Of a request's body, in whatever interface; and all its texts, which are not to be kept."""
+        """Of a request's body, in whatever interface; and all its texts, which are not to be kept.
+
+        Raises: InvalidRequest where it cannot be looked at.
+        """
         given = body.get("messages", body.get("input"))
         items: list[Any] = [{"role": "user", "content": given}] if isinstance(given, str) else []
         if isinstance(given, list):
             items = given
         messages = [item for item in items if isinstance(item, dict)]
+        if len(messages) > MESSAGES:
+            raise InvalidRequest(f"its request has more than {MESSAGES} messages and was not compared")
         users = [place for place, message in enumerate(messages) if _asks(message)]
         last = users[-1] if users else -1
         told = "\n".join(
@@ -67,7 +77,7 @@ class Messages:
         )
         return cls(
             all=_hash(json.dumps([messages, body.get("system"), body.get("instructions")], sort_keys=True)),
-            users=tuple(_hash(_text(messages[place].get("content"))) for place in users),
+            users=b"".join(bytes.fromhex(_hash(_text(messages[place].get("content")))) for place in users),
             question=_text(messages[last].get("content"))[:QUESTION_CHARACTERS] if users else "",
             size=len(told.encode("utf-8", "surrogatepass")),
             after=len(messages) - 1 - last if users else 0,
@@ -128,7 +138,11 @@ class Completion:
         """The completion that this request asks for; None where it asks for something else."""
         path = target.partition("?")[0].rstrip("/")
         kind = next((kind for end, kind in _PATHS.items() if path.endswith(end)), None)
-        return cls(kind=kind, path=path, headers=headers) if kind is not None and method == "POST" else None
+        return (
+            cls(kind=kind, path=path[-_PATH_CHARACTERS:], headers=headers)
+            if kind is not None and method == "POST"
+            else None
+        )
 
     # The request
 
@@ -153,7 +167,7 @@ class Completion:
         if not isinstance(said, dict):
             self.notes.append("its request is no JSON object")
             return
-        self.model = str(said.get("model") or "")[:200]
+        self.model = model[:200] if isinstance(model := said.get("model"), str) else ""
         self.stream = said.get("stream", self.kind == "ollama-ndjson") is True
         options = said.get("stream_options")
         self.usage_asked = (
@@ -163,7 +177,17 @@ class Completion:
         )
         if isinstance(metadata := said.get("metadata"), dict):
             self.metadata = metadata
-        self.messages, self.texts = Messages.of(said)
+        try:
+            self.messages, self.texts = Messages.of(said)
+        except InvalidRequest as error:
+            self.notes.append(error.message)
+        except RecursionError:  # what can be read nested so deep cannot always be written
+            self.notes.append("its request is nested too deep and was not compared")
+
+    def forget(self) -> None:
+        """Its exchange is found: what was needed for that is let go."""
+        self.texts, self.metadata = "", {}
+        self.headers = {name: value for name, value in self.headers.items() if name == _RETRY_COUNT}
 
     def marked(self, header: str | None = None) -> tuple[str, str] | None:
         """The exchange that the request names, and by what. header: the one to look in first."""
@@ -179,7 +203,7 @@ class Completion:
     @property
     def retried(self) -> int:
         """How often the chatbot's client library says that it has asked before (OpenAI's and Anthropic's do)."""
-        count = self.headers.get("x-stainless-retry-count", "")
+        count = self.headers.get(_RETRY_COUNT, "")
         return int(count) if count.isascii() and count.isdigit() and len(count) < 4 else 0
 
     # The response

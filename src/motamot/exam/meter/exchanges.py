@@ -103,7 +103,7 @@ class Exchanges:
         self._header = header
         self._now = clock
         self._by_id: OrderedDict[str, Exchange] = OrderedDict()  # the one that began something last, last
-        self._by_users: OrderedDict[tuple[str, ...], Exchange] = OrderedDict()
+        self._by_users: OrderedDict[bytes, Exchange] = OrderedDict()
 
     def begun(self, completion: Completion) -> Metered:
         """Find the exchange of a completion whose request is whole."""
@@ -114,7 +114,7 @@ class Exchanges:
             kind, of = self._kind_in(exchange, completion)
         else:
             exchange, kind, of = self._inferred(completion)
-        completion.texts = ""
+        completion.forget()
         exchange.completions.append(completion)
         del exchange.completions[:-COMPLETIONS]
         _remember(self._by_id, exchange.id, exchange)

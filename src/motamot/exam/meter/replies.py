@@ -18,8 +18,8 @@ _WHOLE_BYTES = 8 << 20
 """Of a response in one piece that is kept to be read."""
 _REASONS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls"}
 _INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"}
-# A meter cuts nothing off: what is too long for a page is still to be counted.
-_LIMITS = Limits(answer_bytes=1 << 30, answer_events=1 << 30)
+# A meter cuts nothing off: what is too long for a page is still to be counted, as far as anybody would have read.
+_LIMITS = Limits(answer_bytes=32 << 20, answer_events=10_000_000)
 
 
 class Reply(ABC):

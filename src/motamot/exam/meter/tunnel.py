@@ -1,8 +1,8 @@
 """The bytes between a chatbot and its model: passed on as they come, and looked at on the way.
 
 One connection of the chatbot's has one to the model's server, so that what belongs together stays together: reuse,
-order, who left and how. Of a request the Host and the path's beginning are another's; no other byte changes, and of a
-response none does. HTTP/1.1 (RFC 9112).
+order, who left and how. Of a request the Host and the path's beginning are another's, and an offer of HTTP/2 is left
+out (`Upgrade: h2c`, RFC 9110, 7.8); no other byte changes, and of a response none does. HTTP/1.1 (RFC 9112).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 import httptools
@@ -26,7 +27,7 @@ from motamot.exam.meter.completion import Completion
 __all__ = ["Meter", "Upstream"]
 
 HEAD_BYTES = 64_000
-"""A request's line and headers."""
+"""A request's line and headers; also what comes after its body, and of a chunk before its bytes."""
 CONNECTIONS = 2_000
 """Open at a time; more are told 503."""
 CONNECT_SECONDS = 10.0
@@ -75,7 +76,8 @@ class Upstream:
 class Meter:
     """Listens, passes on, and tells `begun` and `ended` of each request that may be a completion.
 
-    begun: told once a request's body is whole. ended: told once, when its response is over, however that was.
+    begun: told once a request's body is whole. ended: told once of each that has begun, when its response is over,
+    however that was.
     """
 
     def __init__(
@@ -101,6 +103,12 @@ class Meter:
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
+    def over(self, completion: Completion, how: str) -> None:
+        """Its response is over; a server may have refused before the request was whole, and then it has not begun."""
+        completion.over(how)
+        if completion.sent_at is not None:
+            self.ended(completion)
+
     async def close(self) -> None:
         """Let go of everything: what is under way is cut."""
         if self._server is not None:
@@ -113,10 +121,41 @@ class Meter:
             self._server = None
 
 
+def _head(method: bytes, target: bytes, version: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    lines = [method + b" " + target + b" HTTP/" + version, *(name + b": " + value for name, value in headers)]
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def _addressed(headers: Iterable[tuple[bytes, bytes]], host: bytes) -> list[tuple[bytes, bytes]]:
+    """The headers with this Host and no other, where the first one stood; HTTP/1.0 may have had none."""
+    kept = [(name, host if name.lower() == b"host" else value) for name, value in headers]
+    hosts = [place for place, (name, _) in enumerate(kept) if name.lower() == b"host"]
+    if not hosts:
+        return [(b"Host", host), *kept]
+    return [header for place, header in enumerate(kept) if place not in hosts[1:]]
+
+
+def _without_offer(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """The headers, less those that offer another protocol."""
+    for name, value in headers:
+        kind = name.lower()
+        if kind == b"connection":
+            options = [option.strip() for option in value.split(b",")]
+            value = b", ".join(one for one in options if one.lower() not in (b"upgrade", b"http2-settings"))
+            if value:
+                yield name, value
+        elif kind not in (b"upgrade", b"http2-settings"):
+            yield name, value
+
+
 def _no_delay(transport: asyncio.Transport) -> None:
     found = transport.get_extra_info("socket")
     with contextlib.suppress(OSError, AttributeError):
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+class _NotTaken(Exception):
+    """Ends the parsing of a request that is refused by its head."""
 
 
 class _Front(asyncio.Protocol):
@@ -131,9 +170,12 @@ class _Front(asyncio.Protocol):
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
-        self._head_bytes = 0
+        self._head_bytes = 0  # since a head or a piece of a body was whole
         self._chunked = False
         self._head_done = False
+        self._whole = True  # the last request is
+        self._without_offer = b""  # the head of a request that offers HTTP/2, written anew
+        self._refusal = (400, "this is no HTTP request")
         self._completion: Completion | None = None
         self._early: list[tuple[Completion | None, bool]] = []  # asked before the model's server was reached
         self._idle: asyncio.TimerHandle | None = None
@@ -154,62 +196,63 @@ class _Front(asyncio.Protocol):
             self._connecting.cancel()
         if self._back is not None:
             self._back.left()
+        self._give_up("left")
 
     def data_received(self, data: bytes) -> None:
-        if self._parser is None:
-            return  # refused: the rest is not wanted
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
-        if not self._head_done:
-            self._head_bytes += len(data)
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._refuse(501, "the meter passes on HTTP requests, no WebSockets")
-        except httptools.HttpParserError:
-            self._refuse(400, "this is no HTTP request")
-        if self._head_bytes > HEAD_BYTES:
+        self._head_bytes += len(data)
+        while data and self._parser is not None:  # else refused: the rest is not wanted
+            try:
+                self._parser.feed_data(data)
+                data = b""
+            except httptools.HttpParserUpgrade as offered:  # the parser takes what follows for another protocol's
+                data = self._without_offer + data[offered.args[0] :]
+                self._parser = httptools.HttpRequestParser(self)
+            except httptools.HttpParserError:
+                self._refuse(*self._refusal)
+        if self._head_bytes > HEAD_BYTES and self._parser is not None:
             self._refuse(431, _TOO_LONG)
 
     # The request, as the parser reads it
 
     def on_message_begin(self) -> None:
         self._url, self._headers, self._head_bytes, self._head_done = b"", [], 0, False
+        self._without_offer = b""
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name, value))
+        if not self._head_done:  # else a trailer, which nobody waits for (RFC 9110, 6.5.1)
+            self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         assert self._parser is not None
         self._head_done, self._head_bytes = True, 0
-        method = self._parser.get_method()
         target = self._url.decode("latin-1")
         if len(self._url) + sum(len(name) + len(value) + 4 for name, value in self._headers) > HEAD_BYTES:
-            self._refuse(431, _TOO_LONG)  # it came in one piece
-            return
+            self._not_taken(431, _TOO_LONG)  # it came in one piece
         if not target.startswith("/"):  # a proxy's form: whose server that is, is settled here
-            self._refuse(
+            self._not_taken(
                 400, "the meter takes the place of the model's server: name it as the base URL, not as a proxy"
             )
+        method, version = self._parser.get_method(), self._parser.get_http_version().encode()
+        if self._parser.should_upgrade():
+            if {value.lower() for name, value in self._headers if name.lower() == b"upgrade"} != {b"h2c"}:
+                self._not_taken(501, "the meter passes on HTTP requests, no WebSockets")
+            # Java's HttpClient offers it with its first request to each http address.
+            self._without_offer = _head(method, self._url, version, _without_offer(self._headers))
             return
-        self._chunked = False
-        lines = [method + b" " + self._meter.upstream.target(target).encode("latin-1") + b" HTTP/1.1"]
-        for name, value in self._headers:
-            kind = name.lower()
-            if kind == b"host":
-                value = self._meter.upstream.host_header.encode()
-            elif kind == b"transfer-encoding":
-                self._chunked = True
-            lines.append(name + b": " + value)
+        self._chunked = any(name.lower() == b"transfer-encoding" for name, _ in self._headers)
+        kept = _addressed(self._headers, self._meter.upstream.host_header.encode())
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
         self._completion = Completion.of(method.decode(), target, headers)
         if self._completion is None:
             self._meter.others += 1
-        self._to_model(b"\r\n".join(lines) + b"\r\n\r\n")
+        self._whole = False
+        self._to_model(_head(method, self._meter.upstream.target(target).encode("latin-1"), version, kept))
         self._expect(self._completion, head=method == b"HEAD")
 
     def _expect(self, completion: Completion | None, *, head: bool) -> None:
@@ -219,19 +262,23 @@ class _Front(asyncio.Protocol):
             self._early.append((completion, head))
 
     def on_body(self, body: bytes) -> None:
+        self._head_bytes = 0
         if self._completion is not None:
             self._completion.asked(body)
         self._to_model(b"%x\r\n%b\r\n" % (len(body), body) if self._chunked else body)
 
     def on_message_complete(self) -> None:
-        if self._parser is None:
+        if self._without_offer:
             return
+        self._whole = True
         if self._chunked:
             self._to_model(b"0\r\n\r\n")
-        if self._completion is not None:
-            self._completion.sent_at = time.monotonic()
-            self._meter.begun(self._completion)
+        if (completion := self._completion) is not None:
             self._completion = None
+            completion.sent_at = time.monotonic()
+            self._meter.begun(completion)
+            if completion.ended_at is not None:  # a server that refuses does not wait for the whole of it
+                self._meter.ended(completion)
 
     # The connection to the model
 
@@ -256,8 +303,8 @@ class _Front(asyncio.Protocol):
                     ssl=meter.tls,
                     server_hostname=upstream.host if meter.tls else None,
                 )
-        except (OSError, TimeoutError) as error:
-            why = "no answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
+        except (OSError, TimeoutError, ValueError) as error:  # ValueError: a name that is none, which is found out here
+            why = "no answer" if isinstance(error, TimeoutError) else getattr(error, "strerror", None) or str(error)
             self._not_reached(f"the model's server {upstream.host_header} cannot be reached: {why}")
             return
         back.write(bytes(self._waiting))
@@ -270,12 +317,15 @@ class _Front(asyncio.Protocol):
         self._transport.resume_reading()
 
     def _not_reached(self, told: str) -> None:
+        self._give_up("not reached")
+        self._refuse(502, told)
+
+    def _give_up(self, how: str) -> None:
+        """What was asked before the model's server was reached gets no response."""
         for completion, _ in self._early:
             if completion is not None:
-                completion.over("not reached")
-                self._meter.ended(completion)
+                self._meter.over(completion, how)
         self._early.clear()
-        self._refuse(502, told)
 
     # To the chatbot
 
@@ -284,7 +334,7 @@ class _Front(asyncio.Protocol):
         self._transport.write(data)
 
     def rest(self) -> None:
-        """No request is under way: the connection may be let go of."""
+        """No response is owed: the connection is let go of, unless a request is whole by then."""
         if self._idle is not None:
             self._idle.cancel()
         self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._transport.close)
@@ -303,10 +353,16 @@ class _Front(asyncio.Protocol):
             found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._transport.abort()
 
+    def _not_taken(self, status: int, message: str) -> NoReturn:
+        """Refuse from within the parser: nothing of this request, nor what follows it, is passed on."""
+        self._refusal = (status, message)
+        raise _NotTaken
+
     def _refuse(self, status: int, message: str) -> None:
-        """An answer of the meter's own, where there is no other: it says whose it is."""
+        """An answer of the meter's own, where no other is owed: it says whose it is."""
         self._parser = None
-        if not (self._back is not None and self._back.answering):
+        before = len(self._early) - (0 if self._whole else 1)  # the one that is refused
+        if not (self._back.answering if self._back is not None else before > 0):
             body = json.dumps(
                 {"error": {"message": f"motamot meter: {message}", "type": "meter", "code": None}}
             ).encode()
@@ -370,7 +426,7 @@ class _Back(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError:  # whatever it is, it was passed on
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # whatever it is, it was passed on
             self._parser = None
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -439,5 +495,4 @@ class _Back(asyncio.Protocol):
 
     def _over(self, completion: Completion | None, how: str) -> None:
         if completion is not None:
-            completion.over(how)
-            self._meter.ended(completion)
+            self._meter.over(completion, how)
