@@ -354,6 +354,28 @@ def test_a_stop_that_comes_before_its_begin_is_remembered(tmp_path: Path) -> Non
     run(scenario())
 
 
+def test_checkpoints_of_many_are_spread_over_the_time_that_each_must_keep(tmp_path: Path) -> None:
+    def kept() -> int:
+        with contextlib.closing(sqlite3.connect(tmp_path / "motamot.sqlite3")) as connection:
+            query = "SELECT count(*) FROM exchanges WHERE generated = 'Hello '"
+            return int(connection.execute(query).fetchone()[0])
+
+    async def scenario() -> None:
+        async with world(tmp_path, [HELD] * 40, exchanges_per_visitor=40, checkpoint_seconds=1) as w:
+            exchanges = [await w.begin() for _ in range(40)]
+            while not all(text([one for one in exchange.log.events if one]) for exchange in exchanges):
+                await asyncio.sleep(0.005)
+            began = time.monotonic()
+            seen = {kept()}
+            while max(seen) < 40:
+                await asyncio.sleep(0.02)
+                seen.add(kept())
+            assert time.monotonic() - began < 1.5, "within checkpoint_seconds, and half a second for a busy machine"
+            assert len(seen) > 2, "never all at once"
+
+    run(scenario())
+
+
 def test_a_strangers_id_is_not_found(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with world(tmp_path, [HELD]) as w:

@@ -16,6 +16,7 @@ import msgspec
 
 from motamot.answer import By, Code, Ended, Outcome, Started, SurrogateJoiner
 from motamot.errors import Conflict, InvalidRequest, LimitExceeded, NotFound
+from motamot.exchange.checkpoints import Checkpoints
 from motamot.exchange.exchange import Answer, Ending, Exchange, Follower, Visible, Wishes
 from motamot.exchange.log import Log
 from motamot.exchange.loop import ModelAnswer
@@ -28,6 +29,7 @@ __all__ = ["Asking", "Exchanges", "new_id", "of_thread"]
 
 _INTERRUPTED = Ending(outcome=Outcome.INTERRUPTED)
 _OPENING_SECONDS = 0.005
+_TICK_SECONDS = 0.75  # how often what has ended is looked at
 
 
 _STOPS_OF_ONE = 16  # stops before their begin that one visitor can have remembered
@@ -84,6 +86,7 @@ class Exchanges:
         self._stops: dict[tuple[str, str], tuple[float, int | None]] = {}
         self._stops_of: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         self._tick: asyncio.TimerHandle | None = None
+        self._checkpoints = Checkpoints(store, self._running, limits.checkpoint_seconds)
         self._closed = False
 
     @property
@@ -176,6 +179,7 @@ class Exchanges:
         exchange.at_end(partial(self._has_ended, exchange))
         stopped, seen = self._remembered_stop(begun)
         exchange.start(answer)
+        self._checkpoints.keep_on()
         self._keep_ticking()
         self._limit_time(exchange)
         if stopped:
@@ -380,15 +384,10 @@ class Exchanges:
 
     def _keep_ticking(self) -> None:
         if self._tick is None and not self._closed:
-            # A quarter less than the limit: a checkpoint takes its time to reach the disk.
-            seconds = self.limits.checkpoint_seconds * 0.75
-            self._tick = asyncio.get_running_loop().call_later(seconds, self._ticked)
+            self._tick = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._ticked)
 
     def _ticked(self) -> None:
         self._tick = None
-        checkpoints = [kept for exchange in self._running.values() if (kept := exchange.checkpoint()) is not None]
-        if checkpoints:
-            self.store.checkpoint(checkpoints)
         self._forget()
         if self._by_id or self._stops:
             self._keep_ticking()
@@ -425,6 +424,7 @@ class Exchanges:
         if self._tick is not None:
             self._tick.cancel()
             self._tick = None
+        self._checkpoints.stop()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.limits.shutdown_seconds):
                 while running := self.running:

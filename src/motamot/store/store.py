@@ -164,8 +164,7 @@ class Store:
 
     def checkpoint(self, checkpoints: Sequence[Checkpoint]) -> None:
         """Hand over the state of running exchanges. What has ended meanwhile stays as it is."""
-        for checkpoint in checkpoints:
-            self._writer.submit(Job(records=(checkpoint,)))
+        self._writer.submit(*(Job(records=(checkpoint,)) for checkpoint in checkpoints))
 
     def end(self, ended: ExchangeEnded) -> None:
         """Hand over how an exchange ended. The first end of an exchange stands."""

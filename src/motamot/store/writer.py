@@ -154,16 +154,17 @@ class Writer:
         self._forked = True
         self._owners_lock.release()
 
-    def submit(self, job: Job) -> None:
-        """Hand a job over. Raises StoreError when the store is closed or belongs to another process."""
+    def submit(self, *jobs: Job) -> None:
+        """Hand jobs over. Raises StoreError when the store is closed or belongs to another process."""
         if self._forked:
             raise StoreError("this store was opened before the process forked; open it in the process that uses it")
         with self._lock:
             if self._closing:
                 raise StoreError("the store is closed")
-            self._taken += 1
-            self._inbox.put(job)
-            self._wake(waited=job.future is not None)
+            self._taken += len(jobs)
+            for job in jobs:
+                self._inbox.put(job)
+            self._wake(waited=any(job.future is not None for job in jobs))
 
     def _wake(self, *, waited: bool) -> None:
         """Have the inbox looked into: at once for what is waited for; the rest wakes the thread once, not each."""
