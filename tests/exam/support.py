@@ -52,9 +52,13 @@ class Bot:
 
 @asynccontextmanager
 async def bot(wire: Wire, html: str = "", whole: str | None = None) -> AsyncIterator[Bot]:
-    """A chatbot on a free port: its page at `/`, its stream at `/stream`, the whole answer at `/whole`."""
+    """A chatbot on a free port: its page at `/`, its stream at `/stream`, the whole answer at `/whole`.
+
+    A question to `/push` is answered on the streams that are open at `/news`.
+    """
     served = Bot("")
     tasks: set[asyncio.Task[None]] = set()
+    readers: list[asyncio.StreamWriter] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -70,6 +74,15 @@ async def bot(wire: Wire, html: str = "", whole: str | None = None) -> AsyncIter
             served.requests.append((method, path, await reader.readexactly(length)))
             if path.startswith("/stream"):
                 await _stream(writer, wire)
+            elif path.startswith("/news"):
+                writer.write(_HEAD.format("200 OK", "text/event-stream").encode())
+                readers.append(writer)
+                await writer.drain()
+                await reader.read()  # until the page leaves
+            elif path.startswith("/push"):
+                _document(writer, b"{}", "application/json", "202 Accepted")
+                for open_one in readers:
+                    await _pieces(open_one, wire)
             elif path.startswith("/whole"):
                 _document(writer, json.dumps({"text": whole}).encode(), "application/json")
             elif path == "/":
@@ -94,18 +107,27 @@ async def bot(wire: Wire, html: str = "", whole: str | None = None) -> AsyncIter
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+_HEAD = (
+    "HTTP/1.1 {}\r\nContent-Type: {}\r\nTransfer-Encoding: chunked\r\nCache-Control: no-cache\r\n"
+    "Connection: close\r\n\r\n"
+)
+
+
 async def _stream(writer: asyncio.StreamWriter, wire: Wire) -> None:
-    head = f"HTTP/1.1 {wire.status}\r\nContent-Type: {wire.content_type}\r\nTransfer-Encoding: chunked\r\n"
-    writer.write(head.encode() + b"Cache-Control: no-cache\r\nConnection: close\r\n\r\n")
+    writer.write(_HEAD.format(wire.status, wire.content_type).encode())
+    await _pieces(writer, wire)
+    if wire.reset:
+        writer.transport.abort()
+    else:
+        writer.write(b"0\r\n\r\n")
+
+
+async def _pieces(writer: asyncio.StreamWriter, wire: Wire) -> None:
     for number, piece in enumerate(wire.pieces):
         if number and wire.every:
             await asyncio.sleep(wire.every)
         writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
         await writer.drain()
-    if wire.reset:
-        writer.transport.abort()
-    else:
-        writer.write(b"0\r\n\r\n")
 
 
 def _document(writer: asyncio.StreamWriter, body: bytes, media: str, status: str = "200 OK") -> None:

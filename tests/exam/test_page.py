@@ -190,6 +190,20 @@ class TestEventSource:
         assert "page-asked-twice" in names(compare(one, text_of(one)))
 
 
+def test_answers_that_come_on_a_stream_that_stays_open_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("motamot.exam.page.QUIET_SECONDS", 3)
+    html = page(
+        read="",
+        before='text = ""; window.take = take;'
+        'window.news ??= Object.assign(new EventSource("news"), {onmessage: (event) => window.take(event.data)});'
+        "await new Promise((go) => setTimeout(go, 300));",
+    ).replace('fetch("stream"', 'fetch("push"')
+    got, served = heard(LIVE, html, replace(SAYS, sends=("one", "two")))
+    assert [path for _, path, _ in served.requests if path in ("/news", "/push")] == ["/news", "/push", "/push"]
+    assert [one.tape.body for one in got] == [b"".join(LIVE.pieces)] * 2
+    assert [names(compare(one, text_of(one))) for one in got] == [[], []]
+
+
 def test_a_widget_in_a_shadow_root_is_seen() -> None:
     html = page().replace(
         'const bubble = Object.assign(document.createElement("div"), {className: "answer"});',

@@ -146,7 +146,6 @@ class _Visitor:
     gone: bool = False
     heard: list[Heard] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
-    _done: int = 0  # streams that were made something of
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     _frames: set[Frame] = field(default_factory=set)
 
@@ -214,42 +213,42 @@ class _Visitor:
     async def ask(self, text: str) -> None:
         """Type, send, and hear the answer to its end."""
         box = await self._box()
-        since, asked_at = len(self.streams), time.time()
+        asked_at = time.time()
+        for stream in self.streams:
+            stream.note()  # what comes on it from here on belongs to this question
         await box.fill(text)
         if self.plan.button is None:
             await box.press("Enter")
         else:
             await (await self._located(self.plan.button, "button")).click(timeout=FIND_SECONDS * 1000)
         self.tell(f"asked: {text}")
-        if not await self._answered(since, asked_at) and not self.stop.is_set():
+        if not await self._answered(asked_at) and not self.stop.is_set():
             hint = "; if Enter does not send there, name the button: --button SELECTOR" if not self.plan.button else ""
             raise MotamotError(f"the page asked nothing within {FIND_SECONDS} s of the question{hint}")
-        await self._note(since, asked_at, one_question=True)
+        await self._note(one_question=True)
 
     async def hear_one(self) -> None:
         """Hear what a page asks by itself."""
-        if not await self._answered(0, time.time()) and not self.stop.is_set():
+        if not await self._answered(time.time()) and not self.stop.is_set():
             raise MotamotError(
                 f"the page asked nothing by itself within {FIND_SECONDS} s: say what to send (--send TEXT --into "
                 "SELECTOR), or chat by hand in a window"
             )
-        await self._note(0, 0.0, one_question=True)
+        await self._note(one_question=True)
 
     async def watch(self) -> None:
         """Hear all answers until the window is closed or `stop` is set."""
         while not self.stop.is_set():
             await asyncio.sleep(STEP_SECONDS)
-            news = self.streams[self._done :]
-            if any(self._is_answer(stream) for stream in news) and self._all_said(news) and await self._settled():
-                before = len(self.heard)
-                await self._note(self._done, news[0].began, one_question=False)
+            answers = self._answers()
+            if answers and self._all_said() and await self._settled():
+                await self._note(one_question=False)
                 self.tell(f"heard {len(self.heard)} {'answer' if len(self.heard) == 1 else 'answers'}")
-                assert len(self.heard) > before
 
     async def heard_all(self) -> list[Heard]:
         """All answers, with those that had not ended when the visit did."""
-        if len(self.streams) > self._done:
-            await self._note(self._done, self.streams[self._done].began, one_question=False)
+        if self._answers():
+            await self._note(one_question=False)
         return self.heard
 
     async def _box(self) -> Locator:
@@ -276,47 +275,48 @@ class _Visitor:
 
     # --- the end of an answer
 
-    @staticmethod
-    def _is_answer(stream: Stream) -> bool:
-        return stream.streams or (stream.request.method == "POST" and stream.status is not None)
+    def _news(self) -> list[Stream]:
+        return [stream for stream in self.streams if stream.news]
+
+    def _answers(self) -> list[Stream]:
+        """What may be an answer of what is new: streams begun for it, else one that goes on, else whole documents."""
+        streams = [stream for stream in self._news() if stream.streams]
+        fresh = [stream for stream in streams if stream.fresh]
+        return fresh or streams or [stream for stream in self._news() if _is_document(stream)]
 
     def _said(self, stream: Stream) -> bool:
         """It has ended, or stays open and has said nothing for long."""
         if not stream.open:
             lasts = RECONNECT_SECONDS if stream.kind == "EventSource" and stream.end != "left" else 0.0
-            return time.time() - self._wall(stream, stream.ended_at or 0.0) >= lasts
-        return bool(stream.tape().pieces) and time.time() - self._wall(stream, stream.last_at) > QUIET_SECONDS
+            return time.time() - stream.wall(stream.ended_at or 0.0) >= lasts
+        return bool(stream.tape().pieces) and time.time() - stream.wall(stream.last_at) > QUIET_SECONDS
 
-    @staticmethod
-    def _wall(stream: Stream, at: float) -> float:
-        return stream.began + at - stream.sent_at
+    def _all_said(self) -> bool:
+        """The answers have, and no request waits for its response."""
+        waiting = [stream for stream in self._news() if stream.status is None and stream.open]
+        return not waiting and all(map(self._said, self._answers()))
 
-    def _all_said(self, streams: Sequence[Stream]) -> bool:
-        return all(self._said(stream) for stream in streams if self._is_answer(stream) or stream.status is None)
-
-    async def _answered(self, since: int, asked_at: float) -> bool:
+    async def _answered(self, asked_at: float) -> bool:
         """Wait for the end of what was asked. Returns: whether anything was asked at all."""
         deadline = asked_at + self.plan.seconds
         while not self.stop.is_set():
-            news = [
-                stream for place, stream in enumerate(self.streams) if place >= since or self._goes_on(stream, asked_at)
-            ]
-            answers = [stream for stream in news if self._is_answer(stream)]
-            # What is no stream may be something else that the page tells its server while somebody types.
-            sure = any(stream.streams for stream in answers) or time.time() - asked_at > PLAIN_SECONDS
-            if (answers and sure and self._all_said(news) and await self._settled()) or time.time() > deadline:
+            answers = self._answers()
+            # What is no stream may be something else that the page tells its server while somebody types; or the
+            # answer comes on a stream that has been open all along.
+            others = any(stream.streams and stream.open for stream in self.streams)
+            patience = QUIET_SECONDS if others else PLAIN_SECONDS
+            sure = any(stream.streams for stream in answers) or time.time() - asked_at > patience
+            if (answers and sure and self._all_said() and await self._settled()) or time.time() > deadline:
                 return bool(answers)
-            if not news and time.time() - asked_at > FIND_SECONDS:
+            if not self._news() and time.time() - asked_at > FIND_SECONDS:
                 return False
             await asyncio.sleep(STEP_SECONDS)
-        return bool(self.streams[since:])
-
-    def _goes_on(self, stream: Stream, asked_at: float) -> bool:
-        return stream.streams and stream.open and self._wall(stream, stream.last_at) > asked_at
+        return bool(self._news())
 
     async def _settled(self) -> bool:
         least, most = SETTLE_SECONDS
-        ended = max((self._wall(stream, stream.ended_at or stream.last_at) for stream in self.streams), default=0.0)
+        ends = [stream.wall(stream.ended_at or stream.last_at) for stream in self._answers()]
+        ended = max(ends, default=0.0)
         if time.time() - ended < least:
             return False
         quiet = [told for told in await self._evaluate("quiet()") if isinstance(told, int | float)]
@@ -324,12 +324,10 @@ class _Visitor:
 
     # --- what is shown
 
-    async def _note(self, since: int, asked_at: float, *, one_question: bool) -> None:
-        """Make something of the streams from number `since` on."""
-        news = self.streams[since:] or [stream for stream in self.streams if self._goes_on(stream, asked_at)]
-        self._done = len(self.streams)
-        answers = [stream for stream in news if stream.streams] or [one for one in news if self._is_answer(one)]
-        looks, totals = await self._looks(min([asked_at, *(stream.began for stream in answers)]))
+    async def _note(self, *, one_question: bool) -> None:
+        """Make something of what is new."""
+        answers = self._answers()
+        looks, totals = await self._looks(min((stream.began for stream in answers), default=0.0))
         for group in _same(answers, one_question=one_question):
             told = max(group, key=lambda stream: (stream.status == 200, len(stream.tape().body)))
             self.heard.append(
@@ -343,6 +341,8 @@ class _Visitor:
                     named=self.plan.answer is not None,
                 )
             )
+        for stream in self.streams:
+            stream.note()
 
     async def _looks(self, since: float) -> tuple[tuple[Look, ...], tuple[tuple[float, int], ...]]:
         if self.gone:
@@ -378,6 +378,10 @@ class _Visitor:
                 if "is not a valid selector" in error.message:
                     raise InvalidRequest(f"--answer {self.plan.answer!r} is no selector", field="answer") from None
         return told
+
+
+def _is_document(stream: Stream) -> bool:
+    return stream.request.method == "POST" and stream.status is not None
 
 
 def _same(streams: Sequence[Stream], *, one_question: bool) -> list[list[Stream]]:

@@ -35,12 +35,13 @@ Send = Callable[[str, dict[str, Any]], Awaitable[Mapping[str, Any]]]
 class Stream:
     """One response that a script of the page asked for.
 
-    began:   seconds since the epoch at which the request was sent, by the browser's clock.
-    streams: its content type is one of streams; else it may still be an answer, whole.
+    sent_wall: seconds since the epoch at which the request was sent, by the browser's clock.
+    streams:   its content type is one of streams; else it may still be an answer, whole.
+    noted:     up to when something was made of it: a page may keep one stream open for all of its answers.
     """
 
     request: Request
-    began: float
+    sent_wall: float
     kind: str
     sent_at: float  # the browser's monotonic clock, as all times of its events
     streams: bool = False
@@ -51,6 +52,7 @@ class Stream:
     ended_at: float | None = None
     end: str = "unknown"
     notes: list[str] = field(default_factory=list)
+    noted: float = -1.0
     _reads: list[tuple[float, int, bytes | None]] = field(default_factory=list)
     _size: int = 0
     _early: bytes = b""
@@ -60,16 +62,40 @@ class Stream:
         """Its body has not ended."""
         return self.ended_at is None
 
+    @property
+    def fresh(self) -> bool:
+        """Nothing was made of it yet."""
+        return self.noted < self.sent_at
+
+    @property
+    def news(self) -> bool:
+        """It was asked for, or something came, since something was made of it."""
+        return self.last_at > self.noted
+
+    @property
+    def began(self) -> float:
+        """Seconds since the epoch at which that began which is new of it."""
+        return self.wall(max(self.sent_at, self.noted))
+
+    def wall(self, at: float) -> float:
+        """Seconds since the epoch of a moment by the clock of the browser's events."""
+        return self.sent_wall + at - self.sent_at
+
+    def note(self) -> None:
+        """Something was made of it up to here."""
+        self.noted = max(self.last_at, self.sent_at)
+
     def tape(self) -> Tape:
-        """What came so far, without secrets; times are seconds since the request."""
-        pieces = tuple(Piece(max(0.0, at - self.sent_at), data) for at, _, data in self._reads if data)
+        """What came since something was made of it, without secrets; times are seconds since then, or the request."""
+        new = [(at, data) for at, _, data in self._reads if data and at > self.noted]
+        pieces = tuple(Piece(max(0.0, at - max(self.sent_at, self.noted)), data) for at, data in new)
         tape = Tape(
             pieces=pieces,
             status=self.status,
             headers=self.headers,
             request=self.request,
             end="left" if self.open else self.end,  # it goes on, and whoever heard it does not
-            head_at=self._since(self.head_at),
+            head_at=self._since(self.head_at) if self.fresh else None,
             ended_at=self._since(self.ended_at),
             source="live",
             notes=tuple(self.notes),
@@ -110,7 +136,7 @@ class Stream:
         return any(known is None for _, _, known in self._reads)
 
     def _since(self, at: float | None) -> float | None:
-        return None if at is None else max(0.0, at - self.sent_at)
+        return None if at is None else max(0.0, at - max(self.sent_at, self.noted))
 
 
 class Wire:
