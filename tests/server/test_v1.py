@@ -182,12 +182,13 @@ class TestPythonClient:
 
     def test_the_models_are_the_assistants(self, tmp_path: Path) -> None:
         def two(url: str) -> Sequence[Assistant]:
-            return [Assistant(upstream=url, model="scripted", name=name) for name in ("shop", "help")]
+            return [Assistant(upstream=url, model="scripted", name=name) for name in ("shop/été #1?", "help")]
 
         async def scenario() -> None:
             async with serving(tmp_path, [SAID], assistants=two) as s, client(s) as c:
-                assert [model.id async for model in c.models.list()] == ["shop", "help"]
+                assert [model.id async for model in c.models.list()] == ["shop/été #1?", "help"]
                 assert (await c.models.retrieve("help")).id == "help"
+                assert (await c.models.retrieve("shop/été #1?")).id == "shop/été #1?"
                 with pytest.raises(openai.NotFoundError):
                     await c.models.retrieve("nobody")
                 answer = await c.chat.completions.create(model="help", messages=HELLO)

@@ -43,7 +43,8 @@ def routes(site: Site) -> list[Route]:
     return [
         Route("/v1/chat/completions", answered(completions, site, PROTOCOL), methods=["POST"]),
         Route("/v1/models", answered(models, site, PROTOCOL), methods=["GET"]),
-        Route("/v1/models/{name}", answered(model, site, PROTOCOL), methods=["GET"]),
+        # A name may hold any printable character, a slash too.
+        Route("/v1/models/{name:path}", answered(model, site, PROTOCOL), methods=["GET"]),
     ]
 
 
