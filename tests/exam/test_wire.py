@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from motamot.exam import wire as module
-from motamot.exam.page import asks_anew
-from motamot.exam.wire import Stream, Wire
+from motamot.exam.wire import Stream, Wire, asks_anew
 from motamot.tape import Request, Tape
 
 BODY = "data: café\n\n".encode()

@@ -9,20 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from motamot.errors import InvalidRequest, MotamotError
 from motamot.exam.browser import opened
-from motamot.exam.wire import Stream, Wire
+from motamot.exam.wire import RECONNECT_SECONDS, Stream, Wire, asks_anew, same_requests
 from motamot.tape import Tape
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Locator, Page
 
-__all__ = ["Heard", "Look", "Plan", "asks_anew", "visit"]
+__all__ = ["Heard", "Look", "Plan", "visit"]
 
 CANDIDATES = 40  # elements of a page that may hold the answer
 POST_BYTES = 1_000_000  # of a request's body: two requests are told apart by it
@@ -30,7 +30,6 @@ FIND_SECONDS = 10  # until the place to type in is there, or a question has made
 PLAIN_SECONDS = 3  # a POST whose answer is no stream is taken for the chat's if no stream has begun by then
 QUIET_SECONDS = 20  # a stream that stays open and says nothing for so long has said all it had to say
 SETTLE_SECONDS = (0.7, 4.0)  # after an answer's end: as long as the page must not change, and no longer than this
-RECONNECT_SECONDS = 4.5  # an EventSource that the server ends comes back after 3 s in Chromium
 STEP_SECONDS = 0.1
 
 _INPUTS = "textarea, input[type=text], input[type=search], input:not([type]), [contenteditable=true], [role=textbox]"
@@ -328,7 +327,7 @@ class _Visitor:
         """Make something of what is new."""
         answers = self._answers()
         looks, totals = await self._looks(min((stream.began for stream in answers), default=0.0))
-        for group in _same(answers, one_question=one_question):
+        for group in same_requests(answers, one_question=one_question):
             told = max(group, key=lambda stream: (stream.status == 200, len(stream.tape().body)))
             self.heard.append(
                 Heard(
@@ -382,45 +381,6 @@ class _Visitor:
 
 def _is_document(stream: Stream) -> bool:
     return stream.request.method == "POST" and stream.status is not None
-
-
-def _same(streams: Sequence[Stream], *, one_question: bool) -> list[list[Stream]]:
-    """Requests for the same thing, put together: asked again though nobody had asked for it.
-
-    Where one question was put, all that are equal; else those that overlap, or are a connection that came back.
-    """
-    groups: list[list[Stream]] = []
-    for stream in streams:
-        for group in groups:
-            if _equal(group[-1], stream) and (one_question or _follows(group[-1], stream)):
-                group.append(stream)
-                break
-        else:
-            groups.append([stream])
-    return groups
-
-
-def asks_anew(stream: Stream) -> bool:
-    """Whether this request may have begun an answer: not one that only came back for the rest of one (it says what it
-    had last), that was told there is nothing (204), or that reached nobody.
-    """
-    if any(name.lower() == "last-event-id" for name, _ in stream.request.headers):
-        return False
-    return stream.status != 204 and not (stream.status is None and stream.end == "reset")
-
-
-def _equal(one: Stream, other: Stream) -> bool:
-    return (one.request.method, one.request.url, one.request.body) == (
-        other.request.method,
-        other.request.url,
-        other.request.body,
-    )
-
-
-def _follows(one: Stream, other: Stream) -> bool:
-    if one.ended_at is None or other.sent_at < one.ended_at:
-        return True
-    return other.kind == "EventSource" and other.sent_at - one.ended_at < RECONNECT_SECONDS
 
 
 def _samples(told: Any) -> tuple[tuple[float, int], ...]:

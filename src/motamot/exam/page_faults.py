@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from motamot.findings import Fault, Level, Promise
+from motamot.findings import Evidence, Fault, Finding, Level, Promise
 
-__all__ = ["PAGE_FAULTS"]
+__all__ = ["PAGE_FAULTS", "QUOTE", "page_finding", "quoted"]
+
+QUOTE = 200  # characters of a page, or of the wire, that one piece of evidence shows
 
 _SSE = "https://html.spec.whatwg.org/multipage/server-sent-events.html"
 _INTERPRETATION = f"[WHATWG HTML, Interpreting an event stream]({_SSE}#event-stream-interpretation)"
@@ -118,3 +120,13 @@ _FAULTS = (
 
 PAGE_FAULTS: Mapping[str, Fault] = MappingProxyType({fault.id: fault for fault in _FAULTS})
 """By name."""
+
+
+def page_finding(name: str, message: str, *evidence: Evidence, times: int = 1) -> Finding:
+    """A finding of one of these faults."""
+    return Finding(fault=PAGE_FAULTS[name], message=message, evidence=evidence[:5], times=times)
+
+
+def quoted(text: str) -> str:
+    """`text` as evidence shows it."""
+    return text if len(text) <= QUOTE else text[: QUOTE - 1] + "…"

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from motamot.tape import Piece, Request, Tape
 from motamot.tape.hiding import without_secrets
 
-__all__ = ["STREAMS", "STREAM_BYTES", "Stream", "Wire"]
+__all__ = ["RECONNECT_SECONDS", "STREAMS", "STREAM_BYTES", "Stream", "Wire", "asks_anew", "same_requests"]
 
 STREAM_BYTES = 64 << 20
 """Bytes kept of one response; what comes after is left out, and said."""
 STREAMS = 500
 """Responses kept of one visit."""
+RECONNECT_SECONDS = 4.5
+"""By then an EventSource that the server ended has come back: after 3 s in Chromium."""
 
 _SCRIPTS = ("Fetch", "XHR", "EventSource")
 _STREAMING = ("text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl")
@@ -237,6 +239,45 @@ class Wire:
             except UnicodeEncodeError:
                 continue
         stream.notes.append("the browser told these bytes as text that cannot be turned back into them")
+
+
+def same_requests(streams: Sequence[Stream], *, one_question: bool) -> list[list[Stream]]:
+    """Requests for the same thing, put together: asked again though nobody had asked for it.
+
+    Where one question was put, all that are equal; else those that overlap, or are a connection that came back.
+    """
+    groups: list[list[Stream]] = []
+    for stream in streams:
+        for group in groups:
+            if _equal(group[-1], stream) and (one_question or _follows(group[-1], stream)):
+                group.append(stream)
+                break
+        else:
+            groups.append([stream])
+    return groups
+
+
+def asks_anew(stream: Stream) -> bool:
+    """Whether this request may have begun an answer: not one that only came back for the rest of one (it says what it
+    had last), that was told there is nothing (204), or that reached nobody.
+    """
+    if any(name.lower() == "last-event-id" for name, _ in stream.request.headers):
+        return False
+    return stream.status != 204 and not (stream.status is None and stream.end == "reset")
+
+
+def _equal(one: Stream, other: Stream) -> bool:
+    return (one.request.method, one.request.url, one.request.body) == (
+        other.request.method,
+        other.request.url,
+        other.request.body,
+    )
+
+
+def _follows(one: Stream, other: Stream) -> bool:
+    if one.ended_at is None or other.sent_at < one.ended_at:
+        return True
+    return other.kind == "EventSource" and other.sent_at - one.ended_at < RECONNECT_SECONDS
 
 
 def _headers(told: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
