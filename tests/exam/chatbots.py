@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import unicodedata
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,11 +18,38 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from motamot.model.assembly import Assembly, assembly_for
+from motamot.model.turn import ToolCall
 from motamot.sse import Decoder
 
 __all__ = ["Chatbot", "serving"]
 
 Change = Callable[[str], str]
+Calls = Callable[[Sequence[dict[str, Any]], Assembly], Sequence[ToolCall]]
+TURNS = 8
+LOOK_UP = {
+    "type": "function",
+    "function": {
+        "name": "look_up",
+        "description": "Looks an order up.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "order": {"type": "string"},
+                "parts": {"type": "integer", "minimum": 1},
+                "day": {"type": "string", "format": "date"},
+            },
+            "required": ["order", "parts"],
+        },
+    },
+}
+
+
+def by_the_whole(_: Sequence[dict[str, Any]], assembly: Assembly) -> Sequence[ToolCall]:
+    """The calls to run of a turn, whatever dialect they came in; those with a problem get an error for a result."""
+    assembly.close()
+    turn = assembly.turn()
+    return turn.tool_calls if turn.finish == "tool_calls" else ()
 
 
 class Failed(Exception):
@@ -35,11 +62,14 @@ class Failed(Exception):
 
 @dataclass
 class Chatbot:
-    """Speaks chat completions to its visitors (`/v1/chat/completions`) and raw text (`/raw`, as Guitar Alchemist's).
+    """Speaks chat completions to its visitors (`/v1/chat/completions`), raw text (`/raw`, as Guitar Alchemist's), JSON
+    events with a history of its own (`/kept`) and the AI SDK's stream, to which one can come back (`/ui-message`).
 
     As it stands it is honest. Each field breaks one thing:
 
     change:     what happens to each delta. reads: how the model's bytes become lines. splits: of raw text.
+    calls:      which calls of a turn are run, from its chunks and what is made of them. rounds: of tools, at most.
+    tools:      that it offers the model. guests: requests that it takes in all.
     """
 
     model: str = ""
@@ -65,15 +95,61 @@ class Chatbot:
     )
     splits: Callable[[str], list[str]] = lambda text: [text]
     remembers_errors: bool = False
+    calls: Calls = by_the_whole
+    rounds: int = TURNS
+    last_turn_only: bool = False
+    mixes: bool = False
+    seats: asyncio.Semaphore | None = None
+    drops_when_full: bool = False
+    begins_anew: bool = False
+    tools: Sequence[Mapping[str, Any]] = (LOOK_UP,)
+    guests: int | None = None
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     talks: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    under_way: dict[str, _Kept] = field(default_factory=dict)
+    mixed: str = ""
 
     # The model
 
     async def deltas(self, messages: list[dict[str, Any]], told: dict[str, Any]) -> AsyncIterator[str]:
-        """The answer's deltas. told: gets `finish` and `usage`. Raises: Failed."""
+        """The answer's deltas, over all its turns. told: gets `finish` and `usage`. Raises: Failed."""
+        messages = list(messages)
+        shown = ""
+        for _ in range(self.rounds + 1):
+            texts: list[str] = []
+            told.pop("finish", None)
+            async for delta in self.turn(messages, told):
+                texts.append(delta)
+                if self.last_turn_only:
+                    continue
+                if shown and len(texts) == 1:
+                    yield "\n\n"
+                yield delta
+            if not (calls := told.pop("calls", ())):
+                if self.last_turn_only:
+                    yield "".join(texts)
+                return
+            shown = shown or "".join(texts)
+            messages.append(
+                {"role": "assistant", "content": "".join(texts), "tool_calls": [_sent_back(c) for c in calls]}
+            )
+            results = await asyncio.gather(*map(self.run, calls))
+            messages += [
+                {"role": "tool", "tool_call_id": call.id, "content": result}
+                for call, result in zip(calls, results, strict=True)
+            ]
+
+    async def run(self, call: ToolCall) -> str:
+        """A call's result, as the model is told it."""
+        if call.name != "look_up" or call.arguments is None:
+            return f"error: {call.problem or 'there is no such tool'}"
+        await asyncio.sleep(0.2)
+        return f"order {call.arguments.get('order')} is on its way"
+
+    async def turn(self, messages: list[dict[str, Any]], told: dict[str, Any]) -> AsyncIterator[str]:
+        """One turn's deltas. told: gets `calls`, too. Raises: Failed."""
         async with aiohttp.ClientSession() as session:
-            body: dict[str, Any] = {"model": "m", "messages": messages}
+            body: dict[str, Any] = {"model": "m", "messages": messages} | ({"tools": self.tools} if self.tools else {})
             if self.probes:
                 async with session.post(f"{self.model}/chat/completions", json=body) as probe:
                     await probe.read()
@@ -106,11 +182,17 @@ class Chatbot:
                     yield await response.text()
                     told["finish"] = "stop"
                     return
+                chunks: list[dict[str, Any]] = []
+                assembly = assembly_for("openai-chat")
                 async for data in self._datas(response):
+                    assembly.feed(b"data: " + data.encode("utf-8", "replace") + b"\n\n")
+                    if '"tool_calls"' in data:
+                        chunks.append(json.loads(data))
                     if self.ends_at_done_in_text and "[DONE]" in data:
                         told["finish"] = told.get("finish") or "stop"
                         return
                     if data == "[DONE]":
+                        told["calls"] = self.calls(chunks, assembly)
                         return
                     if (delta := self._delta(data, told)) is not None:
                         yield delta
@@ -160,6 +242,10 @@ class Chatbot:
     async def chat(self, request: Request) -> Response:
         """POST /v1/chat/completions, a stream of chunks."""
         body = await request.json()
+        if self.guests is not None:
+            self.guests -= 1
+            if self.guests < 0:
+                return JSONResponse({"error": {"message": "Too many questions."}}, 429)
         return self._response(request, self._chunks(body["messages"][-1:] if self.forgets else body["messages"]))
 
     async def plain(self, request: Request) -> Response:
@@ -175,15 +261,42 @@ class Chatbot:
         talk.append({"role": "user", "content": body["message"]})
         return self._response(request, self._kept(talk))
 
+    async def ui_message(self, request: Request) -> Response:
+        """POST /ui-message, and GET /ui-message/{chat}/stream: the answer goes on while nobody reads it."""
+        if request.method == "GET":
+            chat = request.path_params["chat"]
+            kept = self.under_way.get(chat)
+            if kept is None:
+                return Response(status_code=204)
+            if self.begins_anew:
+                kept = self._keep(kept.messages)
+        else:
+            body = await request.json()
+            messages = [
+                {"role": one["role"], "content": "".join(part["text"] for part in one["parts"])}
+                for one in body["messages"]
+            ]
+            kept = self.under_way[body["id"]] = self._keep(messages)
+        return StreamingResponse(kept.follow(), media_type="text/event-stream")
+
+    def _keep(self, messages: list[dict[str, Any]]) -> _Kept:
+        kept = _Kept(messages)
+        task = asyncio.create_task(kept.fill(self._texts(list(messages), {})))
+        self.tasks.add(task)
+        return kept
+
     def _response(self, request: Request, chunks: AsyncIterator[bytes]) -> Response:
-        if not self.runs_on:
+        if self.seats is not None:
+            chunks = _seated(chunks, self.seats)
+        if not (self.runs_on or self.drops_when_full):
             return StreamingResponse(chunks, media_type="text/event-stream")
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 
         async def run() -> None:
             with suppress(Exception):
                 async for chunk in chunks:
-                    queue.put_nowait(chunk)
+                    if not (self.drops_when_full and queue.qsize() > 64):
+                        queue.put_nowait(chunk)
             queue.put_nowait(None)
 
         task = asyncio.create_task(run())
@@ -207,6 +320,10 @@ class Chatbot:
                 half = delta[-1] if "\ud800" <= delta[-1] <= "\udbff" else ""
                 delta = self.change(delta.removesuffix(half) if half else delta)
                 delta = delta.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+                if self.mixes:  # what everybody writes to one place, and then sends from there
+                    self.mixed = delta
+                    await asyncio.sleep(0)
+                    delta = self.mixed
                 size += len(delta)
                 if self.limit is not None and size > self.limit:
                     break
@@ -294,8 +411,55 @@ class Chatbot:
                 Route("/v1/chat/completions", self.chat, methods=["POST"]),
                 Route("/raw", self.plain, methods=["POST"]),
                 Route("/kept", self.kept, methods=["POST"]),
+                Route("/ui-message", self.ui_message, methods=["POST"]),
+                Route("/ui-message/{chat}/stream", self.ui_message, methods=["GET"]),
             ]
         )
+
+
+@dataclass
+class _Kept:
+    """An answer that is kept whole, and read by whoever comes."""
+
+    messages: list[dict[str, Any]]
+    parts: list[bytes] = field(default_factory=list)
+    over: bool = False
+    grown: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def fill(self, texts: AsyncIterator[str]) -> None:
+        self.parts += [_sse({"type": "start", "messageId": "m"}), _sse({"type": "text-start", "id": "t"})]
+        try:
+            async for text in texts:
+                self.parts.append(_sse({"type": "text-delta", "id": "t", "delta": text}))
+                self.grown.set()
+            self.parts += [_sse({"type": "text-end", "id": "t"}), _sse({"type": "finish", "finishReason": "stop"})]
+        except Failed:
+            self.parts.append(_sse({"type": "error", "errorText": "It did not work."}))
+        self.parts.append(b"data: [DONE]\n\n")
+        self.over = True
+        self.grown.set()
+
+    async def follow(self) -> AsyncIterator[bytes]:
+        at = 0
+        while True:
+            self.grown.clear()
+            parts, at = self.parts[at:], len(self.parts)
+            for part in parts:
+                yield part
+            if self.over and at == len(self.parts):
+                return
+            if at == len(self.parts):
+                await asyncio.wait_for(self.grown.wait(), 30)
+
+
+async def _seated(chunks: AsyncIterator[bytes], seats: asyncio.Semaphore) -> AsyncIterator[bytes]:
+    async with seats:
+        async for chunk in chunks:
+            yield chunk
+
+
+def _sent_back(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.raw}}
 
 
 def _sse(value: object) -> bytes:
@@ -367,8 +531,42 @@ def _pinned(text: str) -> list[str]:
     return [piece for piece in re.split(r"(?<=[.!?])\s+", text) if piece.strip()]
 
 
+def _by_index(chunks: Sequence[dict[str, Any]], _: Assembly) -> Sequence[ToolCall]:
+    """By the book alone: an index on each fragment. What has none is taken for the first call's."""
+    found: dict[int, dict[str, str]] = {}
+    for chunk in chunks:
+        for one in chunk["choices"][0]["delta"].get("tool_calls", ()):
+            call = found.setdefault(one.get("index", 0), {"id": "", "name": "", "raw": ""})
+            function = one.get("function") or {}
+            call["id"] = call["id"] or one.get("id", "")
+            call["name"] += function.get("name") or ""
+            call["raw"] += function.get("arguments") or ""
+    return [_made(call) for _, call in sorted(found.items())]
+
+
+def _made(call: Mapping[str, str]) -> ToolCall:
+    try:
+        return ToolCall(**call, arguments=json.loads(call["raw"]))
+    except ValueError:
+        return ToolCall(**call, arguments=None, problem="no JSON")
+
+
+def _first(_: Sequence[dict[str, Any]], assembly: Assembly) -> Sequence[ToolCall]:
+    return by_the_whole(_, assembly)[:1]
+
+
+def _mended(_: Sequence[dict[str, Any]], assembly: Assembly) -> Sequence[ToolCall]:
+    """As those parsers of half JSON do that were made to show arguments while they come."""
+    assembly.close()
+    mended = []
+    for call in assembly.turn().tool_calls:
+        raw = call.raw if call.arguments is not None else '{"order": "fi", "parts": 1}'
+        mended.append(ToolCall(id=call.id, name=call.name, raw=raw, arguments=json.loads(raw)))
+    return mended
+
+
 BROKEN: Mapping[str, tuple[Callable[[], Chatbot], tuple[int, ...]]] = {
-    "probes first, then streams": (lambda: Chatbot(probes=True), (201, 301, 302, 305)),
+    "probes first, then streams": (lambda: Chatbot(probes=True), (201, 301, 302, 305, 309)),
     "trims each delta": (
         lambda: Chatbot(change=str.strip),
         (101, 103, 104, 105, 106, 107, 108, 109, 110, 112, 129, 143, 144, 145, 146, 147, 149, 151),
@@ -403,7 +601,7 @@ BROKEN: Mapping[str, tuple[Callable[[], Chatbot], tuple[int, ...]]] = {
     ),
     "splits at sentences": (lambda: Chatbot(splits=_pinned), (104, 143)),
     "gathers the whole answer": (lambda: Chatbot(gathers=True), (201, 202, 205, 207, 208)),
-    "runs on without its visitor": (lambda: Chatbot(runs_on=True), (401, 402, 403, 404)),
+    "runs on without its visitor": (lambda: Chatbot(runs_on=True), (401, 402, 403, 404, 406, 407, 408)),
     "puts keep-alives into events": (lambda: Chatbot(keepalive_inside=True), (101, 149, 151)),
     "sums usage": (lambda: Chatbot(sums_usage=True), (502, 503, 504)),
     "reports no usage": (lambda: _Uncounted(), (501, 502, 503, 504, 505)),
@@ -415,6 +613,18 @@ BROKEN: Mapping[str, tuple[Callable[[], Chatbot], tuple[int, ...]]] = {
     "never says that it was cut": (lambda: Chatbot(never_cut=True, swallows=True), (161, 162, 163)),
     "shows web pages": (lambda: Chatbot(believes_html=True), (615,)),
     "forgets": (lambda: Chatbot(forgets=True), (171,)),
+    "puts calls together by index": (lambda: Chatbot(calls=_by_index), (183, 184, 185, 186, 188, 190, 193, 194)),
+    "runs the first call only": (lambda: Chatbot(calls=_first), (181, 182)),
+    "knows one round of tools": (lambda: Chatbot(rounds=1), (199,)),
+    "runs no tool": (lambda: Chatbot(rounds=0), (180, 198)),
+    "shows the last turn only": (lambda: Chatbot(last_turn_only=True), (152, 209)),
+    "mends cut arguments": (lambda: Chatbot(calls=_mended), (631, 635)),
+    "runs calls of a broken turn": (lambda: _Hasty(), (633,)),
+    "is silent about calls that it cannot run": (lambda: _Silent(), (634, 635)),
+    "mixes its visitors' answers": (lambda: Chatbot(mixes=True), (173,)),
+    "serves ten at once": (lambda: Chatbot(seats=asyncio.Semaphore(10)), (210,)),
+    "drops what a slow reader has not read": (lambda: Chatbot(drops_when_full=True), (174,)),
+    "begins anew for who comes back": (lambda: Chatbot(begins_anew=True), (175, 311, 312)),
     "remembers errors": (lambda: Chatbot(remembers_errors=True), (621, 622, 623)),
 }
 """The broken chatbots by what they do, each with cases that must fail."""
@@ -493,3 +703,31 @@ class _Impatient(Chatbot):
             async for delta in answer:
                 yield delta
             return
+
+
+class _Hasty(Chatbot):
+    """Runs a call as soon as its arguments are whole, and does not ask whether its turn came to an end."""
+
+    async def turn(self, messages: list[dict[str, Any]], told: dict[str, Any]) -> AsyncIterator[str]:
+        try:
+            async for delta in super().turn(messages, told):
+                yield delta
+        except Failed:
+            raw = '{"order": "first", "parts": 1}'
+            told["calls"] = [ToolCall(id="c", name="look_up", raw=raw, arguments=json.loads(raw))]
+
+
+class _Silent(Chatbot):
+    """Ends an answer without a word at a call that it cannot run."""
+
+    async def deltas(self, messages: list[dict[str, Any]], told: dict[str, Any]) -> AsyncIterator[str]:
+        try:
+            async for delta in super().deltas(messages, told):
+                yield delta
+        except LookupError:
+            told["finish"] = "stop"
+
+    async def run(self, call: ToolCall) -> str:
+        if call.name != "look_up" or call.arguments is None:
+            raise LookupError(call.name)
+        return await super().run(call)

@@ -11,6 +11,7 @@ from motamot.exam.case import Case, cases, scripts
 from motamot.exam.examiner import ExamError, Examiner
 from motamot.exam.judging import Passed, Verdict
 from motamot.exam.presets import PRESETS, Preset, template
+from motamot.exam.tools import Tool
 from motamot.findings import Level, Promise
 from motamot.scripted import ScriptedModel, load_scripts
 from tests.exam.chatbots import BROKEN, Chatbot, serving
@@ -23,17 +24,21 @@ def front(name: str) -> tuple[Preset, str]:
     """How this chatbot is asked, and where."""
     if name in RAW:
         return PRESETS["ga-text"], "/raw"
+    if name == "begins anew for who comes back":
+        return PRESETS["ui-message"], "/ui-message"
     if name == "remembers errors":
         return template("events", KEPT, read="text"), "/kept"
     return PRESETS["openai"], "/v1/chat/completions"
 
 
-async def examined(make: Callable[[], Chatbot], preset: Preset, path: str, chosen: Sequence[Case]) -> list[Verdict]:
+async def examined(
+    make: Callable[[], Chatbot], preset: Preset, path: str, chosen: Sequence[Case], tries: int = 3
+) -> list[Verdict]:
     async with ScriptedModel(scripts(tuple(chosen))) as model:
         chatbot = make()
         chatbot.model = model.url
         async with serving(chatbot) as url:
-            examiner = Examiner(url + path, preset, model)
+            examiner = Examiner(url + path, preset, model, tries=tries)
             await examiner.warm_up()
             return await examiner.run(chosen)
 
@@ -66,9 +71,60 @@ def test_a_broken_chatbot_fails_where_it_is_broken(name: str) -> None:
     preset, path = front(name)
     chosen = [case for case in cases() if case.number in numbers]
     assert len(chosen) == len(numbers)
-    verdicts = asyncio.run(examined(make, preset, path, chosen))
+    verdicts = asyncio.run(examined(make, preset, path, chosen, tries=1))  # thrice: tests.exam.again
     assert not told([one for one in verdicts if one.passed is not Passed.FAILED])
     assert all(one.problems for one in verdicts)
+
+
+def of(*numbers: int) -> list[Case]:
+    return [case for case in cases() if case.number in numbers]
+
+
+def test_who_comes_back_to_an_honest_chatbot_misses_nothing_and_costs_nothing() -> None:
+    verdicts = asyncio.run(examined(Chatbot, PRESETS["ui-message"], "/ui-message", of(101, 175, 311, 312)))
+    assert {one.passed for one in verdicts} == {Passed.PASSED}, told(verdicts)
+
+
+def test_what_a_chatbot_has_not_is_not_judged_and_not_asked() -> None:
+    async def scenario() -> None:
+        chosen = of(101, 175, 180, 311, 631)
+        async with ScriptedModel(scripts(tuple(chosen))) as model:
+            chatbot = Chatbot(model=model.url, tools=())
+            async with serving(chatbot) as url:
+                examiner = Examiner(url + "/v1/chat/completions", PRESETS["openai"], model)
+                await examiner.warm_up()
+                verdicts = await examiner.run(chosen)
+        reasons = {one.case.number: one.reason for one in verdicts if one.passed is Passed.NOT_JUDGED}
+        assert reasons[180] == reasons[631] == "this chatbot offers the model no tool"
+        assert reasons[175] == reasons[311] == "clients of this kind do not come back to an answer"
+        assert [one.script for one in model.requests] == ["warmup", "case101"]
+
+    asyncio.run(scenario())
+
+
+def test_the_tool_that_is_called_can_be_named_or_left_alone() -> None:
+    async def scenario() -> None:
+        async with ScriptedModel(scripts(())) as model:
+            chatbot = Chatbot(model=model.url)
+            async with serving(chatbot) as url:
+                url += "/v1/chat/completions"
+                named = Examiner(url, PRESETS["openai"], model, call="look_up")
+                await named.warm_up()
+                assert named.tool is not None and named.tool.name == "look_up" and named.calls(of(101, 180)) == 1
+                alone = Examiner(url, PRESETS["openai"], model, call="")
+                await alone.warm_up()
+                assert alone.tool is None and alone.calls(of(180)) == 0
+                with pytest.raises(ExamError, match="offers the model no tool 'look_down'"):
+                    await Examiner(url, PRESETS["openai"], model, call="look_down").warm_up()
+
+    asyncio.run(scenario())
+
+
+def test_a_chatbot_that_lets_only_some_of_many_in_is_told_to_raise_its_limits() -> None:
+    verdicts = asyncio.run(examined(lambda: Chatbot(guests=20), PRESETS["openai"], "/v1/chat/completions", of(173)))
+    (verdict,) = verdicts
+    assert verdict.passed is Passed.NOT_JUDGED
+    assert "of 50" in verdict.reason and "raise its limits for the exam" in verdict.reason
 
 
 def test_every_must_is_failed_by_one_of_the_broken() -> None:
@@ -91,7 +147,8 @@ def test_there_are_a_hundred_cases_in_order_and_each_tells_its_rule_and_remedy()
         assert case.number // 100 == group[case.promise], case.number
         assert case.clause and case.harm and case.remedy and case.title
     assert sum(case.quick for case in found) == 12
-    load_scripts(scripts(found))
+    for tool in (None, Tool("look_up", {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]})):
+        load_scripts(scripts(found, tool))
 
 
 def test_which_end_went_wrong_is_told() -> None:

@@ -45,7 +45,7 @@ def exam(
         typer.Option(
             metavar="NAME",
             help="How it is asked: motamot, openai, ui-message, ag-ui, ga-text, morceaux; or "
-            "events, json-lines, plain-text with --request. Tried out where it is not said.",
+            "events, event-text, json-lines, plain-text with --request. Tried out where it is not said.",
         ),
     ] = None,
     run: Annotated[
@@ -63,6 +63,10 @@ def exam(
     stop: Annotated[
         str | None, typer.Option(metavar="'POST URL'", help="A route that stops; else leaving is the stop.")
     ] = None,
+    tool: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which of the chatbot's tools the model calls: the first one; none: none."),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Twelve cases.")] = False,
     only: Annotated[str | None, typer.Option(metavar="PROMISES", help="Only these: exact,live")] = None,
     case: Annotated[list[int] | None, typer.Option(metavar="N", help="Only this case.")] = None,
@@ -77,8 +81,9 @@ def exam(
     """Examine a chatbot: is what a visitor gets what the model wrote, live, once, stoppable, and errors as errors?
 
     A scripted model stands behind the chatbot and a visitor in front. Point the chatbot's model address at the scripted
-    model (its addresses are printed), or have the chatbot started with --run. About a hundred conversations are written
-    into it: use one that is for tests. What is not said is read from motamot-exam.toml, where there is one.
+    model (its addresses are printed), or have the chatbot started with --run. Some 250 conversations are written into
+    it, and a tool that it offers the model is called: use one that is for tests. What is not said is read from
+    motamot-exam.toml, where there is one.
 
     Exit status: 0 what could be judged is kept, 1 something is lost, 2 it could not be examined.
     """
@@ -90,6 +95,7 @@ def exam(
         "read": read,
         "headers": header,
         "stop": stop,
+        "tool": tool,
         "port": port,
     }
     plan = _plan(given)
@@ -111,6 +117,7 @@ class _Plan:
     read: str | None = None
     headers: list[str] = field(default_factory=list)
     stop: str | None = None
+    tool: str | None = None
     port: int | None = None
     ignore: list[int] = field(default_factory=list)
 
@@ -150,7 +157,7 @@ def _command(given: dict[str, Any]) -> str:
     words = ["motamot", "exam"]
     if given["url"]:
         words.append(given["url"])
-    for name in ("preset", "run", "request", "read", "stop", "port"):
+    for name in ("preset", "run", "request", "read", "stop", "tool", "port"):
         if given[name] is not None:
             words += [f"--{name}", str(given[name])]
     for one in given["headers"] or ():
@@ -198,12 +205,14 @@ async def _examine(plan: _Plan, chosen: list[Case], *, serial: bool, command: st
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(model.close)
         env = addresses(model.url)
-        say(f"motamot exam writes about {len(chosen) + 1} conversations into {plan.url}: use one that is for tests")
+        count = sum(case.visitors for case in chosen) + 1
+        say(f"motamot exam writes about {count} conversations into {plan.url}: use one that is for tests")
         for name, value in env.items():
             say(f"  {name}={value}")
+        started: Chatbot | None = None
         if plan.run is not None:
             say(f"  starting {plan.run}")
-            await stack.enter_async_context(Chatbot(plan.run, plan.url, environ=env))
+            started = await stack.enter_async_context(Chatbot(plan.run, plan.url, environ=env))
         elif not await until_there(plan.url, _WAIT_SECONDS):
             raise ExamError(f"nothing listens at {plan.url}: start the chatbot with the address above, or say --run")
         began = time.monotonic()
@@ -215,8 +224,13 @@ async def _examine(plan: _Plan, chosen: list[Case], *, serial: bool, command: st
                 headers=_headers(plan.headers),
                 stop=_stop(plan.stop),
                 told=progress.one,
+                started=started,
+                call="" if plan.tool == "none" else plan.tool,
             )
             await examiner.warm_up()
+            if calls := examiner.calls(chosen):
+                assert examiner.tool is not None
+                say(f"  the model calls its tool {examiner.tool.name} in {calls} of them, with arguments made up")
             verdicts = await examiner.run(chosen, serial=serial)
         return Report(
             url=plan.url,
@@ -231,13 +245,13 @@ async def _preset(plan: _Plan, model: ScriptedModel) -> Preset:
     """The preset that was named, or that the address tells, or the first that works."""
     from motamot.exam.asking import way_of
     from motamot.exam.examiner import ExamError, Examiner
-    from motamot.exam.presets import PRESETS, template
+    from motamot.exam.presets import FORMS, PRESETS, template
 
-    if plan.request is not None or plan.read is not None or plan.preset in ("events", "json-lines", "plain-text"):
+    if plan.request is not None or plan.read is not None or plan.preset in FORMS:
         return template(plan.preset or "events", _body(plan.request), read=plan.read)
     if plan.preset is not None:
         if plan.preset not in PRESETS:
-            names = ", ".join([*PRESETS, "events", "json-lines", "plain-text"])
+            names = ", ".join([*PRESETS, *FORMS])
             raise InvalidRequest(f"there is no preset {plan.preset!r}: {names}", field="preset")
         return PRESETS[plan.preset]
     if (way := way_of(plan.url)) is not None:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from motamot.exam import tools
 from motamot.exam.case import LATE_SECONDS, Case
+from motamot.exam.resuming import NOTHING_THERE
 from motamot.exam.visitor import Heard
 from motamot.findings import Level
 from motamot.findings.difference import difference
@@ -36,15 +38,17 @@ class Seen:
 
     heard:    by the ending of the word, the answers to its question (several where it was asked several times at once).
     requests: what reached the model for this case, in order; helpers: what else reached it meanwhile.
-    late:     gates that were opened because the visitor had not got the text before them in time.
-    stopped_at, left_at: `time.monotonic()` of the visitor's stop, and of the model's seeing that nobody reads.
+    late:     gates that were opened because visitors had not got the text before them in time, and how many had not.
+    stopped_at: `time.monotonic()` of the visitor's stop.
+    tool:     of the chatbot's, which the model called where the case says so.
     """
 
     heard: dict[str, list[Heard]] = field(default_factory=dict)
     requests: list[Received] = field(default_factory=list)
     helpers: list[Received] = field(default_factory=list)
-    late: list[str] = field(default_factory=list)
+    late: dict[str, int] = field(default_factory=dict)
     stopped_at: float | None = None
+    tool: tools.Tool | None = None
 
     @property
     def first(self) -> Heard | None:
@@ -81,8 +85,12 @@ def judge(case: Case, seen: Seen, claims: frozenset[str]) -> Verdict:
     if missing := case.needs - claims:
         told = _MISSING[min(missing)]
         return Verdict(case=case, passed=Passed.NOT_JUDGED, reason=told, seen=seen, first_text=first_text)
+    if not seen.requests and _stopped_in_time(case, seen):
+        return Verdict(case=case, passed=Passed.PASSED, notes=(_NOT_ASKED,), seen=seen)
     if not seen.requests:
         return Verdict(case=case, passed=Passed.COULD_NOT_RUN, reason=_unreached(seen), seen=seen)
+    if reason := _unjudged(case, seen):
+        return Verdict(case=case, passed=Passed.NOT_JUDGED, reason=reason, seen=seen, first_text=first_text)
     problems = tuple(_problems(case, seen, claims))
     passed = Passed.PASSED
     if problems:
@@ -105,9 +113,26 @@ _MISSING = {
     "history": "each question of this kind stands alone",
     "keys": "a question of this kind has no name, and cannot be told from the same one asked again",
     "memory": "what was said before comes from the client, and not from this chatbot",
+    "reconnect": "clients of this kind do not come back to an answer",
+    "resume": "clients of this kind do not come back to an answer",
     "stop": "this kind of chatbot has no stop",
+    "tool": "this chatbot offers the model no tool",
+    "tool-run": "this chatbot leaves it to its visitor's page to go on after a tool call",
+    "upstream-chat": "this chatbot asks the model by another interface, in which this cannot be said",
     "usage": "this kind of stream does not say what was used",
 }
+
+
+_NOT_ASKED = "the visitor stopped before the chatbot had asked the model, and it was not asked any more"
+
+
+def _stopped_in_time(case: Case, seen: Seen) -> bool:
+    """Whether a stop, meant to come before the first word, came before the model was asked at all: nothing is lost."""
+    heard = seen.first
+    waited = any(act.what in ("until", "turn", "said") for act in case.visit)
+    if case.expect.cancelled is None or seen.stopped_at is None or waited or heard is None:
+        return False
+    return heard.left and not (heard.refused or heard.broke or seen.helpers)
 
 
 def _unreached(seen: Seen) -> str:
@@ -121,13 +146,30 @@ def _unreached(seen: Seen) -> str:
     return "the model was not asked: does the chatbot use the address of the scripted model?"
 
 
+def _unjudged(case: Case, seen: Seen) -> str:
+    """Why a run that reached the model shows nothing of what the case is about; "" where it does."""
+    heard = seen.heard.get("", ())
+    limited = [one for one in heard if one.status in (429, 503)]
+    if case.visitors > 1 and limited:
+        told = _quote(limited[0].refused)
+        return f"the chatbot refused {len(limited)} of {case.visitors} ({told}): raise its limits for the exam"
+    if "resume" in case.needs and heard and heard[0].status in NOTHING_THERE and not heard[0].request.body:
+        return f"this chatbot has no way back to an answer ({heard[0].status} at {heard[0].request.url})"
+    if case.expect.calls == 0 and seen.tool is not None and not seen.tool.arguments():
+        return f"the chatbot's tool {seen.tool.name} needs no argument: that it was run without them cannot be told"
+    return ""
+
+
 def _problems(case: Case, seen: Seen, claims: frozenset[str]) -> Iterator[str]:
     expect, heard = case.expect, seen.first
     assert heard is not None
     if heard.timed_out:
         yield "the answer did not end within 30 s"
     if expect.text is not None:
-        yield from _exact(expect.text, heard)
+        yield from _exact(expect.text, heard, cr="cr" in claims)
+    if expect.own:
+        yield from _own(case, seen)
+    yield from _holds(expect.holds, heard)
     if expect.starts is not None and not _begins(heard.text, expect.starts, seen):
         yield f"the visitor has {_quote(heard.text)!r}, which is not what the model had said by then"
     for text in expect.never:
@@ -139,17 +181,14 @@ def _problems(case: Case, seen: Seen, claims: frozenset[str]) -> Iterator[str]:
             yield f"the model's server had said {_quote(text)!r} to the owner, and the visitor is told"
     if expect.error and "errors" in claims and not heard.failed:
         yield f"the model failed, and the visitor is told of no error; the text is {_quote(heard.text)!r}"
+    if expect.told and not heard.text and not heard.failed:
+        yield f"the visitor has neither text nor an error: {_ending(heard)}"
     if expect.whole is True and not heard.whole and "ends" in claims:
         yield f"the answer was complete, and the visitor is told that it is not: {_ending(heard)}"
     if expect.whole is False and heard.whole and "ends" in claims:
         yield "the answer was cut, and the visitor takes it for complete"
     if expect.live:
-        for gate in seen.late:
-            before = case.gates[gate]
-            yield (
-                f"the model had said {_quote(before)!r}, and {LATE_SECONDS:g} s later the visitor had not got it: "
-                "the answer is held back"
-            )
+        yield from _live(case, seen)
     if expect.completions is not None:
         yield from _once(expect.completions, seen)
     if expect.cancelled is not None:
@@ -158,16 +197,89 @@ def _problems(case: Case, seen: Seen, claims: frozenset[str]) -> Iterator[str]:
         yield from _following(case, seen)
     if expect.usage is not None and "usage" in claims:
         yield from _usage(expect.usage, heard)
+    if expect.calls is not None and seen.tool is not None:
+        yield from _calls(expect.calls, seen.tool, seen)
+    if expect.asked is not None and len(seen.requests) > expect.asked:
+        yield f"the model was asked {len(seen.requests)} times, where {expect.asked} would do"
 
 
-def _exact(wanted: str, heard: Heard) -> Iterator[str]:
-    if heard.text == wanted:
+def _exact(wanted: str, heard: Heard, *, cr: bool = True) -> Iterator[str]:
+    """cr: of the text; where the stream has no way to carry it, every line end is as good as LF."""
+    if heard.text == wanted or (not cr and _lines(heard.text) == _lines(wanted)):
         return
     if heard.refused:
         yield f"the chatbot refused the question: {_quote(heard.refused)}"
         return
     told = difference(wanted, heard.text)
     yield f"the visitor's text is not the model's ({told.told}): {_quote(heard.text)!r} instead of {_quote(wanted)!r}"
+
+
+def _own(case: Case, seen: Seen) -> Iterator[str]:
+    """What each of several visitors has, and whose it is."""
+    said = {ending: case.said(ending) for ending in case.played()}
+    wrong = [(ending, one) for ending, one in zip(said, seen.heard[""], strict=True) if one.text != said[ending]]
+    if not wrong:
+        return
+    ending, heard = wrong[0]
+    yield f"{len(wrong)} of {case.visitors} visitors have not the answer to their own question"
+    yield from _exact(said[ending], heard)
+
+
+def _holds(wanted: Sequence[str], heard: Heard) -> Iterator[str]:
+    at = 0
+    for text in wanted:
+        found = heard.text.find(text, at)
+        if found < 0:
+            yield f"the visitor's text does not hold {_quote(text)!r} in its place: {_quote(heard.text)!r}"
+            return
+        at = found + len(text)
+
+
+def _live(case: Case, seen: Seen) -> Iterator[str]:
+    for gate, missing in seen.late.items():
+        before = case.gates[gate]
+        if case.visitors > 1:
+            yield (
+                f"{missing} of {case.visitors} visitors had no text while the answers of the others went on: "
+                "who comes late waits for the others' ends"
+            )
+        else:
+            yield (
+                f"the model had said {_quote(before)!r}, and {LATE_SECONDS:g} s later the visitor had not got it: "
+                "the answer is held back"
+            )
+
+
+def _calls(wanted: int, tool: tools.Tool, seen: Seen) -> Iterator[str]:
+    """What the model is told of its calls of the chatbot's tool, by the last turn."""
+    later = [one for one in seen.requests if one.turn]
+    told = tools.told(later[-1].body) if later else tools.Told((), ())
+    if not wanted:
+        # Who gives an error for a result sends the model `{}`, or what came, which is no object.
+        ran = [call for call in told.calls if call.id in told.results and call.arguments]
+        for call in ran:
+            arguments = _quote(json.dumps(call.arguments))
+            yield f"a call of {tool.name} that had not come to its end was run, with {arguments}"
+        return
+    if not later:
+        yield f"the model called {tool.name}, and was not asked again: nobody told it a result"
+        return
+    lost = [n for n in range(1, wanted + 1) if not any(call.is_of(tool, n) for call in told.calls)]
+    got = ", ".join(f"{one.name}({'?' if one.arguments is None else json.dumps(one.arguments)})" for one in told.calls)
+    if lost:
+        asked = f"{tool.name}({json.dumps(tool.arguments(lost[0]))})"
+        yield f"the model called {_quote(asked)}, and the next turn tells it of {_quote(got) or 'no call'}"
+    if len(told.calls) > wanted:
+        yield f"the model called {tool.name} {wanted} times, and the next turn tells it of {_quote(got)}"
+    ids = [call.id for call in told.calls]
+    if "" in ids or len(set(ids)) < len(ids):
+        yield f"the calls in the next turn's request cannot be told apart by their ids: {ids}"
+    if unanswered := [one for one in ids if one not in told.results]:
+        yield f"{len(unanswered)} of {len(ids)} calls have no result in the next turn's request"
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _begins(text: str, wanted: str, seen: Seen) -> bool:
@@ -247,7 +359,10 @@ def _cancelled(within: float, seen: Seen) -> Iterator[str]:
             continue
         if one.ended == "clean" and one.done_at is not None and one.done_at < seen.stopped_at:
             continue  # an earlier turn, which had ended
-        when = f"only after {one.left_at - seen.stopped_at:.1f} s" if left and one.left_at else "it ran on to its end"
+        if left and one.left_at is not None:
+            when = f"only after {one.left_at - seen.stopped_at:.1f} s"
+        else:
+            when = "it ran on to its end" if one.ended is not None else "it was still at it"
         yield f"the visitor had left, and the model did not see it within {within:g} s: {when}"
 
 
@@ -258,7 +373,7 @@ def _following(case: Case, seen: Seen) -> Iterator[str]:
         yield "the next question did not reach the model"
         return
     body = later[0].body if isinstance(later[0].body, dict) else {}
-    messages = body.get("messages") or []
+    messages = _conversation(body)
     told = json.dumps(messages, ensure_ascii=False)
     for text in wanted.get("has", ()):
         if json.dumps(text, ensure_ascii=False)[1:-1] not in told:
@@ -271,6 +386,12 @@ def _following(case: Case, seen: Seen) -> Iterator[str]:
         talk = [role for role in roles if role in ("user", "assistant")]
         if any(one == other for one, other in itertools.pairwise(talk)):
             yield f"the next question has two messages of the same role in a row ({', '.join(map(str, roles))})"
+
+
+def _conversation(body: Mapping[str, Any]) -> list[Any]:
+    """What a request tells the model was said: its messages, or (OpenAI's Responses) its input."""
+    told = body.get("messages") or body.get("input") or []
+    return told if isinstance(told, list) else [{"role": "user", "content": told}]
 
 
 def _usage(wanted: tuple[int, int], heard: Heard) -> Iterator[str]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import aiohttp
 
 from motamot.answer import AnswerEvent, Ended, Outcome, Text, Usage
+from motamot.exam import resuming
 from motamot.exam.presets import Preset, Talk, with_headers
 from motamot.tape import Piece, Request, Tape
 
@@ -19,6 +22,8 @@ __all__ = ["Heard", "Visitor"]
 ANSWER_SECONDS = 30.0
 """For one answer, from the question to its end."""
 ANSWER_BYTES = 32 << 20
+_SLOW_SEGMENT_BYTES = 1024
+_SLOW_BYTES = 4096  # that a slow visitor's system takes before the chatbot has to wait
 
 
 @dataclass(slots=True, eq=False)
@@ -27,6 +32,7 @@ class Heard:
 
     refused: the status and the body's beginning, where it is not 2xx. broke: how the connection ended before its time.
     left:    the visitor closed it, or stopped the answer.
+    before:  the text it had when its connection broke, where this response goes on with it.
     """
 
     request: Request
@@ -37,6 +43,7 @@ class Heard:
     refused: str = ""
     broke: str = ""
     left: bool = False
+    before: str = ""
     timed_out: bool = False
     began: float = field(default_factory=time.monotonic)
     over_at: float | None = None
@@ -44,7 +51,7 @@ class Heard:
     @property
     def text(self) -> str:
         """The answer's text, as the visitor has it."""
-        return "".join(event.text for _, event in self.events if isinstance(event, Text))
+        return _whole(self.before + "".join(event.text for _, event in self.events if isinstance(event, Text)))
 
     @property
     def end(self) -> Ended | None:
@@ -86,11 +93,29 @@ class Heard:
         )
 
 
+def _whole(text: str) -> str:
+    """Halves of a character that came in two pieces of JSON are one again, as in a page's string."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
 class Visitor:
-    """One visitor with one conversation. Use it as a context; leaving the context leaves the chatbot."""
+    """One visitor with one conversation. Use it as a context; leaving the context leaves the chatbot.
+
+    slow: bytes a second that it reads; None: as they come.
+    """
 
     def __init__(
-        self, url: str, preset: Preset, *, headers: Sequence[tuple[str, str]] = (), stop: Request | None = None
+        self,
+        url: str,
+        preset: Preset,
+        *,
+        headers: Sequence[tuple[str, str]] = (),
+        stop: Request | None = None,
+        slow: int | None = None,
     ) -> None:
         self.talk = Talk()
         self.heard: list[Heard] = []
@@ -98,6 +123,7 @@ class Visitor:
         self._preset = preset
         self._headers = tuple(headers)
         self._stop = stop
+        self._slow = slow
         self._session: aiohttp.ClientSession | None = None
         self._readings: dict[Heard, asyncio.Task[None]] = {}
         self._grown = asyncio.Event()
@@ -105,7 +131,10 @@ class Visitor:
 
     async def __aenter__(self) -> Visitor:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            connector=aiohttp.TCPConnector(
+                limit=0, force_close=True, socket_factory=None if self._slow is None else _narrow
+            ),
+            read_bufsize=2**16 if self._slow is None else _SLOW_BYTES,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
             cookie_jar=aiohttp.CookieJar(unsafe=True),  # of addresses, too: a chatbot under test has no name
         )
@@ -118,10 +147,12 @@ class Visitor:
         assert self._session is not None
         await self._session.close()
 
-    def ask(self, message: str, times: int = 1) -> list[Heard]:
-        """Ask, `times` times at once by the very same request."""
+    def ask(self, message: str, times: int = 1, *, resumable: bool = False) -> list[Heard]:
+        """Ask, `times` times at once by the very same request. resumable: and say that this client can come back."""
         self.talk.say("user", message)
         asked = with_headers(self._preset.ask(self._url, self.talk, message), self._headers)
+        if resumable:
+            asked = resuming.with_return(self._preset.name, asked)
         new = [Heard(asked) for _ in range(times)]
         self.heard += new
         for one in new:
@@ -168,6 +199,16 @@ class Visitor:
         heard.left = True
         await self._leave(heard)
 
+    async def resume(self, heard: Heard) -> Heard:
+        """Lose the connection, if it is there, and come back to the same answer. Returns: what comes now."""
+        heard.left = True
+        await self._leave(heard)
+        asked = resuming.resume(self._preset.name, heard.request, self.talk, heard.pieces)
+        again = Heard(asked, before="" if resuming.replays(self._preset.name) else heard.text)
+        self.heard.append(again)
+        self._readings[again] = asyncio.create_task(self._read(again))
+        return again
+
     async def _leave(self, heard: Heard) -> None:
         self._readings[heard].cancel()
         await asyncio.wait({self._readings[heard]})
@@ -195,6 +236,8 @@ class Visitor:
                     break
                 if 200 <= response.status < 300:
                     self._take(heard, hearing.feed(data), at)
+                if self._slow is not None:
+                    await asyncio.sleep(len(data) / self._slow)
         except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
             heard.broke = heard.broke or (str(error) or type(error).__name__)
         finally:
@@ -216,3 +259,15 @@ class Visitor:
         self.talk.heard(events)
         self.on_text(heard)
         self._grown.set()
+
+
+def _narrow(address: tuple[int, int, int, str, tuple[Any, ...]]) -> socket.socket:
+    """A socket that takes little ahead, so that a slow reader is one for the chatbot, too."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SLOW_BYTES)
+    with contextlib.suppress(OSError):
+        # On loopback a segment has 64 kB, and a sender's system holds 40 of them: more than most answers are long.
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, _SLOW_SEGMENT_BYTES)
+    made.setblocking(False)
+    return made

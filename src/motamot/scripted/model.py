@@ -67,6 +67,10 @@ class ScriptedModel:
         self._connections: set[Connection] = set()
         self._file: IO[bytes] | None = None
 
+    def play(self, scripts: object) -> None:
+        """Answer by these scripts from the next request on; what is under way goes on. Raises ScriptError."""
+        self.scripts = self._service.scripts = load_scripts(scripts)
+
     @property
     def url(self) -> str:
         """The base URL for clients: `http://127.0.0.1:PORT/v1`."""
