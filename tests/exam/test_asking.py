@@ -31,6 +31,7 @@ HARD = "a & b = “ç” #?\n😀"
         ("http://h/api/ag-ui", "ag-ui"),
         ("http://h/events", None),
         ("http://h/", None),
+        ("http://[h/api/chat", None),
     ],
 )
 def test_the_path_of_an_address_names_the_protocol(url: str, protocol: str | None) -> None:
@@ -48,6 +49,13 @@ def test_what_is_asked_is_what_the_protocols_own_server_reads(protocol: str) -> 
         query = {name: values[0] for name, values in parse_qs(urlsplit(asked.url).query).items()}
         assert PROTOCOLS[protocol].parse(query, Limits()).message == HARD
         assert dict(asked.headers)["Accept"] == "text/event-stream"
+
+
+@pytest.mark.parametrize("url", ["http://[::1/api/chat", "http://[x]/api/chat", "http://[/flux"])
+def test_what_is_no_address_is_told_and_no_fault(url: str) -> None:
+    assert way_of(url) is None
+    with pytest.raises(InvalidRequest, match="is no address"):
+        question(url, message="x", protocol="morceaux")
 
 
 def test_an_openai_question_wants_a_stream_and_its_usage() -> None:
@@ -93,6 +101,7 @@ def test_a_plain_event_stream_is_asked_with_get_where_nothing_is_said() -> None:
         ("http://h/unknown", {"message": "hi"}, "give the body with -d"),
         ("http://h/unknown", {"message": "hi", "protocol": "anthropic"}, "give the body with -d"),
         ("http://h/v1/chat/completions", {"message": "hi"}, "--model NAME"),
+        ("http://[h/flux", {"message": "hi", "protocol": "morceaux"}, "is no address"),
     ],
 )
 def test_what_is_missing_from_a_question_is_said(url: str, given: dict[str, Any], words: str) -> None:

@@ -91,7 +91,10 @@ WAYS: Mapping[str, Way] = MappingProxyType(
 
 def way_of(url: str) -> Way | None:
     """The protocol that a URL's path names, or None: a path proves nothing, it only spares typing `--protocol`."""
-    path = urlsplit(url).path.rstrip("/")
+    try:
+        path = urlsplit(url).path.rstrip("/")
+    except ValueError:  # no address: whoever asks it says so
+        return None
     return next((way for way in WAYS.values() if path.endswith(way.paths)), None)
 
 
@@ -173,7 +176,10 @@ def _with(asked: Request, headers: Sequence[tuple[str, str]]) -> Request:
 
 
 def _queried(url: str, message: str) -> str:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise InvalidRequest(f"{url!r} is no address", field="url") from None
     query = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name != "message"]
     return urlunsplit(parts._replace(query=urlencode([*query, ("message", message)])))
 

@@ -54,7 +54,7 @@ def _status(tape: Tape, status: int) -> str:
         return "the server answered 204: it has nothing to send (an EventSource that comes back too late gets that)"
     if status < 400:
         where = tape.header("location") or "nowhere"
-        if _LOGIN.search(urlsplit(where).path):
+        if _LOGIN.search(_path(where)):
             return f"it wants a login (it sends to {_short(where)}): give {_HEADERS}"
         return f"the server answered {status} and sends to {_short(where)}: check that address"
     if status == 401:
@@ -68,6 +68,13 @@ def _status(tape: Tape, status: int) -> str:
     if status in (400, 415, 422):
         return f"{told}; the body that its own page sends stands in the browser's developer tools: give it with -d"
     return told
+
+
+def _path(address: str) -> str:
+    try:
+        return urlsplit(address).path
+    except ValueError:  # a server may write anything there
+        return ""
 
 
 def _wanted(tape: Tape) -> str:
