@@ -81,6 +81,12 @@ def test_a_body_nested_as_deep_as_the_limit_is_taken(protocol: Protocol) -> None
     assert error.limit == LIMITS.json_depth
 
 
+def test_a_megabyte_of_empty_lists_is_refused_before_it_is_looked_through() -> None:
+    body = b'{"message": "hello", "x": [' + b"[]," * 333_000 + b"[]]}"
+    assert refused(NATIVE, body).limit == 150_000
+
+
+
 @IN_JSON
 def test_a_byte_order_mark_and_an_object_already_decoded_are_taken(protocol: Protocol) -> None:
     body = good(protocol)
