@@ -26,7 +26,7 @@ _decode = msgspec.json.Decoder().decode
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_DEPTH = 64  # what a trace or a tool's arguments may nest before the rest is left out
 _PLAIN_VALUES = 100_000  # lists and objects in it
-_CONTAINERS = 150_000  # lists and objects that a request's body may begin: a megabyte of them stops all streams for 0.2 s
+_CONTAINERS = 150_000  # lists and objects in a request: a megabyte of them would stop all streams for 0.2 s
 
 
 def one_line(data: bytes) -> bytes:
