@@ -254,6 +254,28 @@ def test_what_cannot_be_shown_is_a_sentence_and_status_2(place: Place, arguments
     assert "Traceback" not in done.err
 
 
+def test_a_recording_whose_address_is_none_is_shown(place: Place) -> None:
+    body = {"mimeType": "text/event-stream", "text": "data: x\n\n"}
+    answer = {"status": 200, "headers": [{"name": "content-type", "value": body["mimeType"]}], "content": body}
+    asked = {"method": "POST", "url": "http://[::1\x1b[2J", "headers": []}
+    har = {"log": {"entries": [{"startedDateTime": "", "time": 1, "request": asked, "response": answer}]}}
+    (place.folder / "lies.har").write_text(json.dumps(har))
+    done = place.run("show", "lies.har")
+    assert done.status == 0 and "== POST http://[::1␛[2J" in done.out.decode()
+
+
+@pytest.mark.parametrize("command", ["show", "check"])
+def test_nothing_of_the_json_is_obeyed_by_a_terminal_and_all_of_it_is_there(place: Place, command: str) -> None:
+    hostile = "\x9b31m\x7f\u202e\u2066"
+    chunk = {"choices": [{"index": 0, "delta": {"content": hostile}}]}
+    stream = f"data: {json.dumps(chunk, ensure_ascii=False)}\n\nodd{hostile}: x\n\ndata: [DONE]\n\n"
+    (place.folder / "x.sse").write_text(stream, "utf-8")
+    out = place.run(command, "x.sse", "--json").out.decode()
+    assert not {"\x9b", "\x7f", "\u202e", "\u2066"} & set(out)
+    told = [json.loads(line) for line in out.splitlines()] if command == "show" else json.loads(out)
+    assert hostile in json.dumps(told, ensure_ascii=False)
+
+
 def test_a_reader_that_leaves_is_no_fault(place: Place) -> None:
     (place.folder / "x").write_bytes(b"data: x\n\n" * 100_000)
     shell = f"{shlex.join([*COMMAND, 'show', 'x'])} 2>errors | head -2; echo ${{PIPESTATUS[0]}}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from motamot.cli.console import is_terminal, write_result
+from motamot.cli.console import harmless_json, is_terminal, write_result
 from motamot.errors import InvalidRequest, MotamotError
 
 if TYPE_CHECKING:
@@ -196,4 +196,4 @@ def _write(report: Report, *, as_json: bool, junit: Path | None) -> None:
         except OSError as error:
             raise MotamotError(f"--junit {junit} cannot be written: {error.strerror or error}") from error
     if as_json:
-        write_result(forms.json_text(report))
+        write_result(harmless_json(forms.json_text(report)))

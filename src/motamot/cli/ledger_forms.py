@@ -15,7 +15,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from motamot.answer import Source, Usage
-from motamot.cli.console import harmless
+from motamot.cli.console import harmless, harmless_json
 from motamot.cli.ledger_rows import Booked, Entry
 from motamot.cli.words import cost_words, source_words, token_words
 from motamot.protocols._json import encode_line
@@ -290,7 +290,7 @@ def _utc(moment: float | None) -> str | None:
 
 
 def _json(facts: dict[str, Any]) -> str:
-    return encode_line(facts).decode() + "\n"
+    return harmless_json(encode_line(facts).decode()) + "\n"
 
 
 def _csv(rows: Iterable[list[Any]]) -> str:

@@ -128,7 +128,7 @@ def _json(tape: Tape, read_by: ShownAs | None) -> Iterator[str]:
     from motamot.tape.wire import read_as_standard
 
     def line(told: dict[str, Any]) -> str:
-        return json_module.dumps(told, ensure_ascii=False).encode("utf-8", "replace").decode()
+        return json_module.dumps(told)  # ASCII: a terminal obeys nothing of it
 
     def ms(at: float | None) -> float | None:
         return None if at is None else round(at * 1000, 3)

@@ -44,8 +44,12 @@ def title(tape: Tape, otherwise: str) -> str:
     """`POST /api/chatbot/chat/stream "Show me Cmaj7 voicings"`; without a request, `otherwise`."""
     if tape.request is None:
         return harmless(otherwise)
-    address = urlsplit(tape.request.url)
-    place = (address.path or "/") + (f"?{address.query}" if address.query else "")
+    try:
+        address = urlsplit(tape.request.url)
+    except ValueError:  # whoever made the recording wrote what is no address
+        place = tape.request.url
+    else:
+        place = (address.path or "/") + (f"?{address.query}" if address.query else "")
     question = _question(tape.request.body)
     asked = "" if question is None else f' "{cut(" ".join(question.split()), _QUESTION)}"'
     return harmless(f"{tape.request.method} {cut(place, 200)}{asked}")
