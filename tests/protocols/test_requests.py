@@ -86,7 +86,6 @@ def test_a_megabyte_of_empty_lists_is_refused_before_it_is_looked_through() -> N
     assert refused(NATIVE, body).limit == 150_000
 
 
-
 @IN_JSON
 def test_a_byte_order_mark_and_an_object_already_decoded_are_taken(protocol: Protocol) -> None:
     body = good(protocol)
