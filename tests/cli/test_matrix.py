@@ -157,11 +157,14 @@ class TestBadInput:
             (("--answer", "large"), "--answer: large has more than 262,144 bytes"),
             (("--lesson", "--json"), "--lesson stands alone: "),
             (("--answer", "."), "--answer: . cannot be read: Is a directory"),
+            (("--answer", "/dev/null"), "the answer is empty: nothing of it can get lost"),
+            (("--chunks", "none.json"), "the answer is empty: nothing of it can get lost"),
         ],
     )
     def test_is_told_in_a_sentence(self, place: Place, arguments: tuple[str, ...], words: str) -> None:
         (place.folder / "text").write_text("a")
         (place.folder / "number.json").write_text('["a", 1]')
+        (place.folder / "none.json").write_text('["", ""]')
         (place.folder / "latin").write_bytes(b"a\xe9b")
         (place.folder / "large").write_bytes(b"a" * (1 << 18) + b"b")
         done = place.run("matrix", *arguments)

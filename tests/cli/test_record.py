@@ -55,7 +55,7 @@ def test_what_is_asked_is_what_the_options_say(place: Place) -> None:
         place.run("record", server.url + "flux?message=x", "-o", "4")
         chunks = ("--protocol", "openai", "--model", "m")
         place.run("record", server.url, "--message", "Hi", *chunks, "-o", "5")
-        place.run("record", server.url + "flux", "--message", "Où ?", "-o", "6")
+        place.run("record", server.url + "flux", "-m", "Où ?", "-o", "6")
     first, second, third, fourth, fifth, sixth = server.asked
     assert json.loads(fifth.partition(b"\r\n\r\n")[2])["messages"] == [{"role": "user", "content": "Hi"}]
     assert sixth.startswith(b"GET /flux?message=O%C3%B9+%3F HTTP/1.1\r\n")

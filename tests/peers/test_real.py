@@ -240,7 +240,7 @@ def test_a_package_that_is_not_there_is_told_with_its_command(tmp_path: Path) ->
     with RealLibraries([tmp_path]) as libraries:
         assert [library.name for library in libraries.libraries] == PYTHON
         assert (
-            "eventsource is not installed: npm install eventsource, and name its folder in MOTAMOT_NODE_MODULES"
+            "eventsource is not installed: npm install eventsource here, or in a folder that MOTAMOT_NODE_MODULES names"
             in libraries.missing
         )
         assert len(libraries.missing) == len(set(libraries.missing)) == len(PACKAGES)

@@ -90,6 +90,8 @@ def matrix(
         pieces = _pieces(chunks, CHUNKERS)
         text = "".join(pieces) if text is None else text
         splits = [Split(title=Path(chunks).name, pieces=tuple(pieces))]
+    if not text:
+        raise MotamotError("the answer is empty: nothing of it can get lost")
     rows = list(
         cells(
             text,

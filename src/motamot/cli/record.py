@@ -36,7 +36,12 @@ def record(
     ] = None,
     message: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Ask this, in the shape of the address's protocol; for any other, use -d."),
+        typer.Option(
+            "--message",
+            "-m",
+            metavar="TEXT",
+            help="Ask this, in the shape of the address's protocol; for any other, use -d.",
+        ),
     ] = None,
     protocol: Annotated[
         str | None,

@@ -238,7 +238,7 @@ def _pump(output: IO[bytes] | None, lines: queue.Queue[bytes]) -> None:
 def _problem(package: str, why: str) -> str:
     if why:
         return f"{package} does not load: {why}"
-    return f"{package} is not installed: npm install {package}, and name its folder in {NODE_MODULES}"
+    return f"{package} is not installed: npm install {package} here, or in a folder that {NODE_MODULES} names"
 
 
 def _event_names(reads: Sequence[bytes]) -> list[str]:
