@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 import uvicorn
@@ -22,7 +22,7 @@ from motamot.model.assembly import Assembly, assembly_for
 from motamot.model.turn import ToolCall
 from motamot.sse import Decoder
 
-__all__ = ["Chatbot", "serving"]
+__all__ = ["Chatbot", "serving", "serving_app"]
 
 Change = Callable[[str], str]
 Calls = Callable[[Sequence[dict[str, Any]], Assembly], Sequence[ToolCall]]
@@ -469,7 +469,19 @@ def _sse(value: object) -> bytes:
 @asynccontextmanager
 async def serving(chatbot: Chatbot) -> AsyncIterator[str]:
     """The chatbot on a free port, in this loop. Yields: its base URL."""
-    config = uvicorn.Config(chatbot.app(), port=0, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+    async with serving_app(chatbot.app()) as url:
+        try:
+            yield url
+        finally:
+            for one in chatbot.tasks:
+                one.cancel()
+            await asyncio.gather(*chatbot.tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def serving_app(app: Any, lifespan: Literal["on", "off"] = "off") -> AsyncIterator[str]:
+    """Any ASGI app on a free port, in this loop. Yields: its base URL."""
+    config = uvicorn.Config(app, port=0, log_level="critical", lifespan=lifespan, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined, unused-ignore]
     task = asyncio.create_task(server.serve())
@@ -479,9 +491,6 @@ async def serving(chatbot: Chatbot) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        for one in chatbot.tasks:
-            one.cancel()
-        await asyncio.gather(*chatbot.tasks, return_exceptions=True)
         await task
 
 

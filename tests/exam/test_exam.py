@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from motamot import Assistant
 from motamot.exam.case import Case, cases, scripts
 from motamot.exam.examiner import ExamError, Examiner
 from motamot.exam.judging import Passed, Verdict
@@ -14,7 +17,7 @@ from motamot.exam.presets import PRESETS, Preset, template
 from motamot.exam.tools import Tool
 from motamot.findings import Level, Promise
 from motamot.scripted import ScriptedModel, load_scripts
-from tests.exam.chatbots import BROKEN, Chatbot, serving
+from tests.exam.chatbots import BROKEN, Chatbot, serving, serving_app
 
 KEPT = '{"message": "{{message}}", "conversation": "{{conversation}}"}'
 RAW = ("writes one data line", "splits at sentences")
@@ -82,6 +85,25 @@ def of(*numbers: int) -> list[Case]:
 
 def test_who_comes_back_to_an_honest_chatbot_misses_nothing_and_costs_nothing() -> None:
     verdicts = asyncio.run(examined(Chatbot, PRESETS["ui-message"], "/ui-message", of(101, 175, 311, 312)))
+    assert {one.passed for one in verdicts} == {Passed.PASSED}, told(verdicts)
+
+
+def test_motamot_itself_goes_on_stops_and_remembers_as_it_says() -> None:
+    async def look_up(order: str, parts: int) -> str:
+        """Where an order is."""
+        return f"{parts} parts of {order} are on their way"
+
+    async def scenario(folder: Path) -> list[Verdict]:
+        chosen = of(101, 171, 175, 180, 181, 303, 311, 312, 408, 511, 512, 622, 631)
+        async with ScriptedModel(scripts(tuple(chosen))) as model:
+            own = Assistant(upstream=model.url, model="m", tools=[look_up], store=folder / "exam.db")
+            async with serving_app(own.asgi, "on") as url:
+                examiner = Examiner(url + "/api/chat/stream", PRESETS["motamot"], model)
+                await examiner.warm_up()
+                return await examiner.run(chosen)
+
+    with TemporaryDirectory() as folder:
+        verdicts = asyncio.run(scenario(Path(folder)))
     assert {one.passed for one in verdicts} == {Passed.PASSED}, told(verdicts)
 
 

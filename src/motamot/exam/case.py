@@ -28,7 +28,8 @@ LATE_SECONDS = 3.0
 class Act:
     """Something the visitor does. what: `ask`, `until`, `end`, `stop`, `leave`, `resume`, `wait`, `turn`, `said`.
 
-    on: of `ask` the ending of the case's word ("" for its first question), of `until` the text to wait for.
+    on: of `ask` the ending of the case's word ("" for its first question), of `until` the text to wait for,
+        of `stop` the text that was seen last, where the client can say so.
     times: of `ask`: so often at the same moment, the very same request. resumable: of `ask`: it can come back.
     seconds: of `wait`. number: of `turn` the request that the model has got, of `said` the one it has answered, from 1.
     """

@@ -289,7 +289,7 @@ async def _go_on(case: Case, act: Act, visitor: Visitor, heard: Heard, seen: See
                 await visitor.end(one)
         case "stop":
             seen.stopped_at = time.monotonic()
-            await visitor.stop(heard)
+            await visitor.stop(heard, act.on)
         case "leave":
             seen.stopped_at = time.monotonic()
             await visitor.leave(heard)

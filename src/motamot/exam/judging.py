@@ -115,6 +115,7 @@ _MISSING = {
     "memory": "what was said before comes from the client, and not from this chatbot",
     "reconnect": "clients of this kind do not come back to an answer",
     "resume": "clients of this kind do not come back to an answer",
+    "seen": "a stop of this kind does not say what was seen",
     "stop": "this kind of chatbot has no stop",
     "tool": "this chatbot offers the model no tool",
     "tool-run": "this chatbot leaves it to its visitor's page to go on after a tool call",

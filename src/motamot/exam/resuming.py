@@ -1,4 +1,4 @@
-"""How a visitor whose connection broke comes back to the answer under way, where its kind of client can.
+"""What some kinds of clients can say of an answer under way: that they come back to it, and what of it was seen.
 
 `motamot` goes on behind the last event it has; the AI SDK's client reads the whole answer again; a browser's
 `EventSource` asks the same address once more and names the last event it has.
@@ -6,29 +6,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from motamot.errors import LimitExceeded
 from motamot.exam.presets import EVENT_BYTES, Talk
-from motamot.sse import Decoder
+from motamot.sse import Decoder, Event
 from motamot.tape import Piece, Request
 
-__all__ = ["NOTHING_THERE", "claims", "replays", "resume", "with_return"]
+__all__ = ["NOTHING_THERE", "claims", "replays", "resume", "with_return", "with_seen"]
 
 NOTHING_THERE = frozenset({204, 400, 404, 405, 501})
 """How a chatbot says that it has no way back to an answer."""
 
 _CLAIMS = {
-    "motamot": frozenset({"resume", "reconnect"}),
+    "motamot": frozenset({"resume", "reconnect", "seen"}),
     "ui-message": frozenset({"resume", "reconnect"}),
     "morceaux": frozenset({"reconnect"}),  # its close is a stop: coming back begins nothing, and promises no more
 }
 
 
 def claims(preset: str) -> frozenset[str]:
-    """`resume`: an answer can be gone on with; `reconnect`: its clients ask again by themselves."""
+    """`resume`: an answer can be gone on with; `reconnect`: its clients ask again by themselves; `seen`: their stop
+    says what of the answer was seen.
+    """
     return _CLAIMS.get(preset, frozenset())
 
 
@@ -62,11 +65,29 @@ def resume(preset: str, asked: Request, talk: Talk, pieces: list[Piece]) -> Requ
     return Request(method="GET", url=urlunsplit(parts._replace(path=path, query=query)), headers=headers)
 
 
+def with_seen(stop: Request, pieces: list[Piece], text: str) -> Request:
+    """A stop that says how far a visitor has seen the answer: to where it first held `text`. For `motamot` alone."""
+    had = ""
+    for event in _events(pieces)[0]:
+        number = event.id.rpartition(".")[2]
+        with contextlib.suppress(ValueError, RecursionError):
+            told = json.loads(event.data)
+            if isinstance(told, dict) and told.get("type") == "text":
+                had += str(told.get("text"))
+        if text in had and number.isascii() and number.isdigit():
+            return replace(stop, body=json.dumps({"seen": int(number)}).encode())
+    return stop
+
+
 def _last_event_id(pieces: list[Piece]) -> str:
+    return _events(pieces)[1]
+
+
+def _events(pieces: list[Piece]) -> tuple[list[Event], str]:
+    """The events of an event stream as far as it came, and its last id."""
     decoder = Decoder(max_event_bytes=EVENT_BYTES)
-    try:
+    found: list[Event] = []
+    with contextlib.suppress(LimitExceeded):
         for piece in pieces:
-            decoder.feed(piece.data)
-    except LimitExceeded:
-        pass
-    return decoder.last_event_id
+            found += decoder.feed(piece.data)
+    return found, decoder.last_event_id

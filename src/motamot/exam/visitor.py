@@ -23,6 +23,7 @@ ANSWER_SECONDS = 30.0
 """For one answer, from the question to its end."""
 ANSWER_BYTES = 32 << 20
 _SLOW_SEGMENT_BYTES = 1024
+_WHERE_BYTES = 65_536  # of a body that only says where the answer is
 _SLOW_BYTES = 4096  # that a slow visitor's system takes before the chatbot has to wait
 
 
@@ -177,11 +178,16 @@ class Visitor:
         if heard.text and not heard.failed:
             self.talk.say("assistant", heard.text)
 
-    async def stop(self, heard: Heard) -> None:
-        """Stop, as this kind of client does: by its route, if there is one, and by leaving."""
+    async def stop(self, heard: Heard, seen: str = "") -> None:
+        """Stop, as this kind of client does: by its route, if there is one, and by leaving.
+
+        seen: the end of what was seen, where the client can say that it was not all that had come.
+        """
         heard.left = True
         asked = self._stop or self._preset.stop(self._url, self.talk)
         if asked is not None:
+            if seen:
+                asked = resuming.with_seen(asked, heard.pieces, seen)
             assert self._session is not None
             with contextlib.suppress(aiohttp.ClientError, TimeoutError):
                 sent = with_headers(asked, self._headers)
@@ -222,6 +228,11 @@ class Visitor:
             response = await self._session.request(
                 asked.method, asked.url, data=asked.body or None, headers=asked.headers, allow_redirects=False
             )
+            if self._preset.twice and response.status == 200:
+                after = self._preset.then(asked, await response.content.read(_WHERE_BYTES))
+                if after is not None:
+                    response.close()
+                    response = await self._session.request(after.method, after.url, headers=after.headers)
             heard.status = response.status
             heard.headers = tuple(
                 (name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers
