@@ -44,7 +44,7 @@ def exam(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="How it is asked: motamot, openai, ui-message, ag-ui, ga-text, morceaux; or "
+            help="How it is asked: motamot, openai, ui-message, ag-ui, ga-text, morceaux, gradio; or "
             "events, event-text, json-lines, plain-text with --request. Tried out where it is not said.",
         ),
     ] = None,
@@ -245,13 +245,16 @@ async def _preset(plan: _Plan, model: ScriptedModel) -> Preset:
     """The preset that was named, or that the address tells, or the first that works."""
     from motamot.exam.asking import way_of
     from motamot.exam.examiner import ExamError, Examiner
+    from motamot.exam.gradio import GRADIO
     from motamot.exam.presets import FORMS, PRESETS, template
 
     if plan.request is not None or plan.read is not None or plan.preset in FORMS:
         return template(plan.preset or "events", _body(plan.request), read=plan.read)
     if plan.preset is not None:
+        if plan.preset == GRADIO.name:
+            return GRADIO
         if plan.preset not in PRESETS:
-            names = ", ".join([*PRESETS, *FORMS])
+            names = ", ".join([*PRESETS, GRADIO.name, *FORMS])
             raise InvalidRequest(f"there is no preset {plan.preset!r}: {names}", field="preset")
         return PRESETS[plan.preset]
     if (way := way_of(plan.url)) is not None:

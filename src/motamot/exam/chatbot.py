@@ -79,6 +79,17 @@ class Chatbot:
         self._said: deque[str] = deque(maxlen=_LINES)
         self._reading: asyncio.Task[None] | None = None
 
+    @property
+    def status(self) -> int | None:
+        """Its exit status, once it has ended by itself; None while it runs."""
+        return self._process.returncode if self._process is not None else None
+
+    async def again(self) -> None:
+        """Start it once more; what is left of it is ended first. Raises: ExamError, as at first."""
+        await self._end()
+        self._said.clear()
+        await self.__aenter__()
+
     async def __aenter__(self) -> Chatbot:
         if await is_there(self._url):
             raise ExamError(f"something listens at {self._url} already: end it, or leave out --run")

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from motamot.answer import AnswerEvent, Code, Ended, Outcome, Started, Text
@@ -20,7 +20,7 @@ from motamot.protocols.base import failure
 from motamot.sse import Decoder
 from motamot.tape import Request
 
-__all__ = ["PRESETS", "Hearing", "Preset", "Said", "Talk", "template", "with_headers"]
+__all__ = ["FORMS", "PRESETS", "Hearing", "Preset", "Said", "Talk", "template", "with_headers"]
 
 EVENT_BYTES = 8 << 20
 
@@ -76,15 +76,23 @@ class Preset(ABC):
             `ends` (that an answer is cut), `errors` (that it failed), `usage` (what it used),
             `history` (a next question belongs to the same conversation), `memory` (and what was said is the chatbot's
             to know), `keys` (a request names its question, so that it can be told when it comes twice),
-            `stop` (leaving, or a route, is to stop the model).
+            `stop` (leaving, or a route, is to stop the model), `cr` (a carriage return in the text: lines of an event
+            stream end with it, so that raw text in one has no way to say it).
+    twice:  the first response only says where the answer is: see `then`.
     """
 
     name: str
     claims: frozenset[str]
+    twice: ClassVar[bool] = False
 
     @abstractmethod
     def ask(self, url: str, talk: Talk, message: str) -> Request:
         """The request that asks `message`, which is the last in the talk's history."""
+
+    def then(self, asked: Request, body: bytes) -> Request | None:
+        """The request whose response holds the answer, by the body of the first one's; None where it does not say."""
+        del asked, body
+        return None
 
     @abstractmethod
     def hear(self) -> Hearing:
@@ -179,16 +187,16 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         preset.name: preset
         for preset in (
-            _Ours("motamot", _claims("ends errors history keys memory stop usage"), _native, _stop_native),
-            _Ours("openai", _claims("ends errors history stop usage"), _openai),
-            _Ours("ui-message", _claims("ends errors history keys stop"), _ui),
-            _Ours("ag-ui", _claims("errors history keys stop"), _ag),
+            _Ours("motamot", _claims("cr ends errors history keys memory stop usage"), _native, _stop_native),
+            _Ours("openai", _claims("cr ends errors history stop usage"), _openai),
+            _Ours("ui-message", _claims("cr ends errors history keys stop"), _ui),
+            _Ours("ag-ui", _claims("cr errors history keys stop"), _ag),
             _Ours("ga-text", _claims("errors history stop"), _ga),
-            _Ours("morceaux", _claims("ends errors stop"), None),
+            _Ours("morceaux", _claims("cr ends errors stop"), None),
         )
     }
 )
-"""By name. `json-lines`, `plain-text` and others are made by `template`."""
+"""By name. `FORMS` are made by `template`."""
 
 assert set(PRESETS) == set(WAYS)
 
@@ -199,14 +207,15 @@ assert set(PRESETS) == set(WAYS)
 def template(name: str, body: str | None, *, read: str | None, headers: Sequence[tuple[str, str]] = ()) -> Preset:
     """A preset from what its owner says of it.
 
-    name: `events` (an event stream of JSON), `json-lines`, or `plain-text`.
+    name: of `FORMS`: `events` (an event stream of JSON), `event-text` (one whose data is the text, with `[DONE]` at its
+          end), `json-lines`, or `plain-text`.
     body: the request's JSON, with `{{message}}`, `{{conversation}}`, `{{visitor}}` and `{{history}}` in it; None for
           `{"message": …}`.
     read: where the text stands in each JSON value: `choices.0.delta.content`.
     Raises: InvalidRequest.
     """
-    if name not in _FORMS:
-        raise InvalidRequest(f"{name!r} is no form of an answer: {', '.join(_FORMS)}", field="preset")
+    if name not in FORMS:
+        raise InvalidRequest(f"{name!r} is no form of an answer: {', '.join(FORMS)}", field="preset")
     wanted = body if body is not None else '{"message": "{{message}}"}'
     if "{{message}}" not in wanted:
         raise InvalidRequest("the request's template says nowhere {{message}}", field="request")
@@ -228,6 +237,8 @@ class _Template(Preset):
     @property
     def claims(self) -> frozenset[str]:  # type: ignore[override]
         claims = "stop errors" if self.name != "plain-text" else "stop"
+        if self.name != "event-text":
+            claims += " cr"
         if "{{history}}" in self.body:
             claims += " history"
         elif "{{conversation}}" in self.body or "{{visitor}}" in self.body:
@@ -248,7 +259,7 @@ class _Template(Preset):
         return question(url, body=self.filled(talk, message).encode(), headers=self.headers)
 
     def hear(self) -> Hearing:
-        return _FORMS[self.name](self.read)
+        return FORMS[self.name](self.read)
 
 
 class _Pieces:
@@ -316,6 +327,29 @@ class _Events(_Pieces):
         return found
 
 
+class _EventText(_Events):
+    """The data of each event is a piece of the text, as most tutorials write it and their pages read it."""
+
+    def feed(self, chunk: bytes) -> list[AnswerEvent]:
+        try:
+            events = self._decoder.feed(chunk)
+        except LimitExceeded:
+            return []
+        found: list[AnswerEvent] = []
+        for event in events:
+            if self.ended:
+                break
+            if event.event == "error":
+                found.append(failure(Code.UPSTREAM_ERROR, event.data))
+                self.ended = True
+            elif event.event == "message" and event.data == "[DONE]":
+                found.append(Ended(outcome=Outcome.COMPLETE))
+                self.ended = True
+            elif event.event == "message" and event.data:
+                found.append(Text(event.data))
+        return found
+
+
 class _Plain:
     """Plain text: nothing but the answer."""
 
@@ -335,9 +369,10 @@ class _Plain:
         return [*([Text(rest)] if rest else []), Ended(outcome=Outcome.COMPLETE)]
 
 
-_FORMS: Mapping[str, Callable[[list[str] | None], Hearing]] = MappingProxyType(
-    {"events": _Events, "json-lines": _Pieces, "plain-text": _Plain}
+FORMS: Mapping[str, Callable[[list[str] | None], Hearing]] = MappingProxyType(
+    {"events": _Events, "event-text": _EventText, "json-lines": _Pieces, "plain-text": _Plain}
 )
+"""The forms of an answer that `template` makes presets for."""
 
 
 def with_headers(request: Request, headers: Sequence[tuple[str, str]]) -> Request:
