@@ -114,7 +114,7 @@ def deltas(bench: Bench) -> None:
 def requests(bench: Bench) -> None:
     """Answers of one delta, 50 at a time: kept connections where the relay keeps them, then one for each."""
     counts = {"nginx": 4000, "motamot": 1500, "fastapi": 600, "litellm": 250}
-    for fresh, words in ((0, "connections kept where the relay keeps them (motamot closes)"), (1, "a connection each")):
+    for fresh, words in ((0, "connections kept where the relay keeps them"), (1, "a connection each")):
         spent: dict[str, list[float]] = {}
         with ExitStack() as stack:
             relays = bench.relays(stack, bench.peers())
