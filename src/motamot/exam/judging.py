@@ -199,7 +199,8 @@ def _problems(case: Case, seen: Seen, claims: frozenset[str]) -> Iterator[str]:
     if expect.usage is not None and "usage" in claims:
         yield from _usage(expect.usage, heard)
     if expect.calls is not None and seen.tool is not None:
-        yield from _calls(expect.calls, seen.tool, seen)
+        later = [one for one in seen.requests if one.turn]
+        yield from tools.problems(seen.tool, expect.calls, later[-1].body if later else None)
     if expect.asked is not None and len(seen.requests) > expect.asked:
         yield f"the model was asked {len(seen.requests)} times, where {expect.asked} would do"
 
@@ -249,34 +250,6 @@ def _live(case: Case, seen: Seen) -> Iterator[str]:
                 f"the model had said {_quote(before)!r}, and {LATE_SECONDS:g} s later the visitor had not got it: "
                 "the answer is held back"
             )
-
-
-def _calls(wanted: int, tool: tools.Tool, seen: Seen) -> Iterator[str]:
-    """What the model is told of its calls of the chatbot's tool, by the last turn."""
-    later = [one for one in seen.requests if one.turn]
-    told = tools.told(later[-1].body) if later else tools.Told((), ())
-    if not wanted:
-        # Who gives an error for a result sends the model `{}`, or what came, which is no object.
-        ran = [call for call in told.calls if call.id in told.results and call.arguments]
-        for call in ran:
-            arguments = _quote(json.dumps(call.arguments))
-            yield f"a call of {tool.name} that had not come to its end was run, with {arguments}"
-        return
-    if not later:
-        yield f"the model called {tool.name}, and was not asked again: nobody told it a result"
-        return
-    lost = [n for n in range(1, wanted + 1) if not any(call.is_of(tool, n) for call in told.calls)]
-    got = ", ".join(f"{one.name}({'?' if one.arguments is None else json.dumps(one.arguments)})" for one in told.calls)
-    if lost:
-        asked = f"{tool.name}({json.dumps(tool.arguments(lost[0]))})"
-        yield f"the model called {_quote(asked)}, and the next turn tells it of {_quote(got) or 'no call'}"
-    if len(told.calls) > wanted:
-        yield f"the model called {tool.name} {wanted} times, and the next turn tells it of {_quote(got)}"
-    ids = [call.id for call in told.calls]
-    if "" in ids or len(set(ids)) < len(ids):
-        yield f"the calls in the next turn's request cannot be told apart by their ids: {ids}"
-    if unanswered := [one for one in ids if one not in told.results]:
-        yield f"{len(unanswered)} of {len(ids)} calls have no result in the next turn's request"
 
 
 def _lines(text: str) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Called", "Told", "Tool", "offered", "told"]
+__all__ = ["Called", "Told", "Tool", "offered", "problems", "told"]
 
 _DEPTH = 8  # of a schema; deeper ones get an empty object
 _ITEMS = 10
+_QUOTE = 120
 _NUMBERS = ("first", "second", "third")
 _TEXTS = {
     "date": "2030-01-0{}",
@@ -44,8 +45,8 @@ class Tool:
         whole = json.dumps(self.arguments())
         found = {"{tool}": self.name, "{arguments}": whole}
         found |= {f"{{arguments {n}}}": json.dumps(self.arguments(n)) for n in (1, 2, 3)}
-        # Cut where no reader can take it for whole: in the middle, and before its last brace at least.
-        found["{arguments cut}"] = whole[: max(1, len(whole) // 2)]
+        # Cut inside the last word, where it is one: who mends it has all that the tool wants, and half of a value.
+        found["{arguments cut}"] = whole[:-3] if whole.endswith('t"}') else whole[:-1]
         return found
 
 
@@ -179,6 +180,45 @@ def told(body: Any) -> Told:
             if one.get("type") == "tool_result":
                 results.append(str(one.get("tool_use_id")))
     return Told(calls, results)
+
+
+def problems(tool: Tool, wanted: int, body: Any) -> Iterator[str]:
+    """What was lost of the model's calls of `tool`, a sentence each.
+
+    wanted: how many it made, by the tool's own arguments from 1 on; 0: what it made had not come to its end.
+    body:   of the request for the answer's last turn; None: there was none after the calls.
+    """
+    found = told(body)
+    if not wanted:
+        # Who gives an error for a result sends the model `{}`, or what came, as it is or in an object of its own.
+        for call in found.calls:
+            if call.id in found.results and call.arguments and tool.arguments().keys() <= call.arguments.keys():
+                arguments = _short(json.dumps(call.arguments))
+                yield f"a call of {tool.name} that had not come to its end was run, with {arguments}"
+        return
+    if body is None:
+        yield f"the model called {tool.name}, and was not asked again: nobody told it a result"
+        return
+    got = _short(", ".join(f"{one.name}({_shown(one.arguments)})" for one in found.calls)) or "no call"
+    lost = [n for n in range(1, wanted + 1) if not any(call.is_of(tool, n) for call in found.calls)]
+    if lost:
+        asked = _short(f"{tool.name}({json.dumps(tool.arguments(lost[0]))})")
+        yield f"the model called {asked}, and the next turn tells it of {got}"
+    if len(found.calls) > wanted or (len(found.calls) < wanted and not lost):
+        yield f"the model called {tool.name} {wanted} times, and the next turn tells it of {got}"
+    ids = [call.id for call in found.calls]
+    if "" in ids or len(set(ids)) < len(ids):
+        yield f"the calls in the next turn's request cannot be told apart by their ids: {ids}"
+    if unanswered := [one for one in ids if one not in found.results]:
+        yield f"{len(unanswered)} of {len(ids)} calls have no result in the next turn's request"
+
+
+def _shown(arguments: dict[str, Any] | None) -> str:
+    return "?" if arguments is None else json.dumps(arguments)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _QUOTE else text[: _QUOTE - 1] + "…"
 
 
 def _called(name: Any, tool: Any, arguments: Any) -> Called:
