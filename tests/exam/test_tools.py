@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from motamot.exam.tools import Tool, offered, told
+from motamot.exam.tools import Tool, offered, problems, told
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -112,3 +112,53 @@ def test_a_call_may_have_gained_defaults_and_may_have_lost_nothing() -> None:
 
     assert call('{"unit": "c", "city": "first"}')
     assert not call("{}") and not call('{"city": "firs"}') and not call('{"city": "first"') and not call("[]")
+
+
+def asked(*calls: tuple[str, str], results: tuple[str, ...] = ("a", "b")) -> dict[str, Any]:
+    """A request that tells the model of calls of `t`, by id and arguments."""
+    told_calls = [{"id": name, "function": {"name": "t", "arguments": arguments}} for name, arguments in calls]
+    answers = [{"role": "tool", "tool_call_id": name, "content": "x"} for name in results]
+    return {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "tool_calls": told_calls}, *answers]}
+
+
+FIRST, SECOND = '{"city": "first"}', '{"city": "second"}'
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (None, "was not asked again"),
+        (
+            asked(("a", FIRST)),
+            'the model called t({"city": "second"}), and the next turn tells it of t({"city": "first"})',
+        ),
+        (asked(("a", FIRST + SECOND)), "tells it of t(?)"),
+        (asked(("a", FIRST), ("b", SECOND), ("c", SECOND), results=("a", "b", "c")), "the model called t 2 times"),
+        (asked(("", FIRST), ("", SECOND), results=("",)), "cannot be told apart by their ids"),
+        (asked(("a", FIRST), ("a", SECOND)), "cannot be told apart by their ids"),
+        (asked(("a", FIRST), ("b", SECOND), results=("a",)), "1 of 2 calls have no result"),
+    ],
+)
+def test_what_was_lost_of_two_calls_is_told(body: dict[str, Any] | None, words: str) -> None:
+    assert words in " ".join(problems(Tool("t", SCHEMA), 2, body))
+
+
+def test_two_calls_with_their_results_have_lost_nothing_in_whichever_order() -> None:
+    assert not list(problems(Tool("t", SCHEMA), 2, asked(("b", SECOND), ("a", FIRST))))
+
+
+def test_of_two_calls_of_a_tool_without_arguments_one_is_not_enough() -> None:
+    assert list(problems(Tool("t"), 2, asked(("a", "{}")))) and not list(
+        problems(Tool("t"), 2, asked(("a", "{}"), ("b", "{}")))
+    )
+
+
+def test_a_cut_call_was_run_where_its_arguments_were_made_whole() -> None:
+    tool = Tool("t", SCHEMA)
+    assert "was run" in " ".join(problems(tool, 0, asked(("a", '{"city": "firs"}'))))
+    # An error for a result: with what came, with nothing, or in pydantic-ai's own object.
+    for arguments in ('{"city": "firs', "{}", '{"INVALID_JSON": "{\\"city\\": \\"firs"}'):
+        assert not list(problems(tool, 0, asked(("a", arguments))))
+    assert not list(problems(tool, 0, asked(("a", '{"city": "firs"}'), results=()))) and not list(
+        problems(tool, 0, None)
+    )
