@@ -13,6 +13,7 @@ import typer
 from motamot.cli.commands import application
 from motamot.exam.page_faults import PAGE_FAULTS
 from motamot.findings.faults import FAULTS
+from tests.cli.support import Place
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -56,6 +57,15 @@ def test_every_symptom_of_the_table_leads_to_a_place() -> None:
         assert place in headings("symptoms.md"), place
     for place in re.findall(r"\]\(#([\w-]+)\)", (DOCS / "check.md").read_text("utf-8")):
         assert place in headings("check.md"), place
+
+
+def test_the_first_page_shows_a_finding_as_it_is_printed(place: Place) -> None:
+    pieces = ["Four things:\n", "- tea\n- milk", "- bread\n- salt", "[DONE]"]
+    (place.folder / "answer.txt").write_text("".join(f"data: {piece}\n\n" for piece in pieces), newline="")
+    [shown] = re.findall(r"^```text\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    done = place.run("check", "answer.txt")
+    assert done.status == 1
+    assert shown in done.out.decode()
 
 
 @pytest.mark.parametrize("command", sorted(set(commands())))
