@@ -119,7 +119,7 @@ class Chatbot:
     async def _until_it_listens(self) -> None:
         assert self._process is not None
         listening = asyncio.create_task(until_there(self._url, self._seconds))
-        ended = asyncio.create_task(self._process.wait())
+        ended = asyncio.create_task(_gone(self._process))
         await asyncio.wait({listening, ended}, return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
         if listening.done() and listening.result():
@@ -151,9 +151,9 @@ class Chatbot:
             return
         _signal(process, signal.SIGTERM)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), _END_SECONDS)
+            await asyncio.wait_for(_gone(process), _END_SECONDS)
         _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))  # children that outlive it, too
-        await process.wait()
+        await _gone(process)
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait({self._reading})
@@ -161,6 +161,12 @@ class Chatbot:
         if transport is not None:
             transport.close()
         self._process = None
+
+
+async def _gone(process: asyncio.subprocess.Process) -> None:
+    """Wait for its end; asyncio's own `wait` waits for that of each child, too, which its output was left to."""
+    while process.returncode is None:  # noqa: ASYNC110 - nobody else tells
+        await asyncio.sleep(0.02)
 
 
 def _signal(process: asyncio.subprocess.Process, number: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -113,8 +114,8 @@ class Examiner:
                 return await self._case(case)
 
         verdicts = list(await asyncio.gather(*map(one, together)))
-        # Word not seen: alone, whatever comes to the model belongs to it.
-        missed = [n for n, verdict in enumerate(verdicts) if verdict.passed is Passed.COULD_NOT_RUN]
+        # Word not seen: alone, whatever comes to the model belongs to it. Too late: alone, nothing else keeps it busy.
+        missed = [n for n, one in enumerate(verdicts) if one.passed is Passed.COULD_NOT_RUN or _late(one)]
         if self.started is not None and await self._ended(verdicts) is not None:
             # One of the answers that did not end well ended the chatbot under all of them: alone, it shows which.
             missed = [n for n, verdict in enumerate(verdicts) if n in missed or not _well(verdict)]
@@ -153,12 +154,23 @@ class Examiner:
     async def _surely(self, case: Case) -> Verdict:
         """By itself; a chatbot that it ends has failed it, and is started again for the next."""
         verdict = await self._case(case, alone=True)
+        if verdict.passed is Passed.PASSED and verdict.seen is not None and not verdict.seen.requests:
+            # Perhaps an answer that goes on for nobody kept the place in a queue: Gradio answers one by one.
+            await self._quiet()
+            verdict = await self._case(case, alone=True)
         if self.started is None or (status := await self._ended([verdict])) is None:
             return verdict
         problem = f"the chatbot ended by itself (status {status}) and took all its visitors' answers with it"
         notes = (*verdict.notes, self.started.last_words())
         await self.started.again()
         return replace(verdict, passed=Passed.FAILED, problems=(problem, *verdict.problems), notes=notes)
+
+    async def _quiet(self) -> None:
+        """Wait until the model has said all that it is at; not for ever."""
+        until = time.monotonic() + ANSWER_SECONDS
+        while time.monotonic() < until and any(one.ended is None for one in self.model.requests):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(_SETTLE_SECONDS)
 
     async def _ended(self, verdicts: Sequence[Verdict]) -> int | None:
         """The status with which the chatbot has ended by itself; a process takes its time to die of an error."""
@@ -173,10 +185,12 @@ class Examiner:
         for _ in range(_CONFIRMED):
             async with _lag() as lag:
                 seen = await self._visit(case, alone=alone)
+            verdict = judge(case, seen, self._claims)
+            for heard in itertools.chain.from_iterable(seen.heard.values()):
+                heard.forget()
             if not (case.alone and lag() > _LAG_SECONDS):
-                return judge(case, seen, self._claims)
-        reason = "this machine was too busy to measure time"
-        return replace(judge(case, seen, self._claims), passed=Passed.NOT_JUDGED, reason=reason)
+                return verdict
+        return replace(verdict, passed=Passed.NOT_JUDGED, reason="this machine was too busy to measure time")
 
     async def _visit(self, case: Case, *, alone: bool) -> Seen:
         for gate in case.gates:
@@ -299,6 +313,13 @@ async def _go_on(case: Case, act: Act, visitor: Visitor, heard: Heard, seen: See
         case other:
             raise ValueError(f"case {case.number}: a visitor cannot {other!r}")
     return heard
+
+
+def _late(verdict: Verdict) -> bool:
+    """Whether its text, or its end, did not come in time."""
+    if verdict.seen is None:
+        return False
+    return bool(verdict.seen.late) or any(one.timed_out for asked in verdict.seen.heard.values() for one in asked)
 
 
 def _well(verdict: Verdict) -> bool:

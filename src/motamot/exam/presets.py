@@ -272,10 +272,13 @@ class _Pieces:
 
     def feed(self, chunk: bytes) -> list[AnswerEvent]:
         """The next bytes."""
-        self._waiting += chunk
-        *lines, rest = self._waiting.split(b"\n")
+        if b"\n" not in chunk:
+            if len(self._waiting) <= EVENT_BYTES:  # no longer line is read by anybody
+                self._waiting += chunk
+            return []
+        *lines, rest = (bytes(self._waiting) + chunk).split(b"\n")
         self._waiting = bytearray(rest)
-        return [event for line in lines for event in self.value(bytes(line))]
+        return [event for line in lines for event in self.value(line)]
 
     def close(self) -> list[AnswerEvent]:
         """The end of the bytes; whether the answer was whole cannot be known."""

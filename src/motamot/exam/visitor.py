@@ -21,7 +21,9 @@ __all__ = ["Heard", "Visitor"]
 
 ANSWER_SECONDS = 30.0
 """For one answer, from the question to its end."""
-ANSWER_BYTES = 32 << 20
+ANSWER_BYTES = 8 << 20
+"""The longest answer of a case has some hundred kilobytes, with all that stands around its text."""
+_KEPT_BYTES = 65_536  # of an answer that has been judged
 _SLOW_SEGMENT_BYTES = 1024
 _WHERE_BYTES = 65_536  # of a body that only says where the answer is
 _SLOW_BYTES = 4096  # that a slow visitor's system takes before the chatbot has to wait
@@ -80,6 +82,16 @@ class Heard:
     def first_text(self) -> float | None:
         """When the first text came."""
         return next((at for at, event in self.events if isinstance(event, Text)), None)
+
+    def forget(self) -> None:
+        """It is judged: only what a report shows of it is kept."""
+        size = 0
+        for place, piece in enumerate(self.pieces):
+            size += len(piece.data)
+            if size > _KEPT_BYTES:
+                self.pieces[place:] = [Piece(piece.at, piece.data[:_KEPT_BYTES])]
+                break
+        self.events = [(at, event) for at, event in self.events if isinstance(event, Ended)]
 
     def tape(self) -> Tape:
         """What came over the wire."""
@@ -193,9 +205,9 @@ class Visitor:
                 sent = with_headers(asked, self._headers)
                 async with asyncio.timeout(5):
                     async with self._session.request(
-                        sent.method, sent.url, data=sent.body or None, headers=sent.headers
+                        sent.method, sent.url, data=sent.body or None, headers=sent.headers, allow_redirects=False
                     ) as response:
-                        await response.read()
+                        await response.content.read(_WHERE_BYTES)
         await self._leave(heard)
         if heard.text:
             self.talk.say("assistant", heard.text)
@@ -232,7 +244,9 @@ class Visitor:
                 after = self._preset.then(asked, await response.content.read(_WHERE_BYTES))
                 if after is not None:
                     response.close()
-                    response = await self._session.request(after.method, after.url, headers=after.headers)
+                    response = await self._session.request(
+                        after.method, after.url, headers=after.headers, allow_redirects=False
+                    )
             heard.status = response.status
             heard.headers = tuple(
                 (name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers
