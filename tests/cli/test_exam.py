@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from tests.cli.support import Place
+from tests.need import need
 from tests.server.support import free_port
 
 CHATBOT = """
@@ -94,3 +96,18 @@ def test_how_it_is_asked_is_found_out(tmp_path: Path) -> None:
     arguments = ("--request", "request.json", "--read", "text", "--run", command, "--case", "621")
     done = Place(tmp_path).run("exam", kept, *arguments)
     assert done.status == 0, done.out + done.err.encode()
+
+
+def test_the_chatbots_own_page_can_be_examined_in_a_browser(tmp_path: Path) -> None:
+    need(
+        any(map(shutil.which, ("chromium", "google-chrome", "google-chrome-stable"))),
+        "Chromium: apt-get install chromium",
+    )
+    command, url = chatbot(tmp_path)
+    page = url.replace("/v1/chat/completions", "/page")
+    arguments = ("--page", page, "--into", "textarea", "--answer", ".answer", "--run", command)
+    done = Place(tmp_path).run("exam", *arguments, "--case", "103", "--case", "622", "--case", "401")
+    assert done.status == 0, done.out + done.err.encode()
+    assert b"asked as page: 2 cases" in done.out and done.out.endswith(b"2 passed\n")
+    wrong = Place(tmp_path).run("exam", "--page", page, "--into", "#nowhere", "--run", command, "--case", "103")
+    assert wrong.status == 2 and "#nowhere" in wrong.err and "Traceback" not in wrong.err

@@ -15,7 +15,7 @@ import aiohttp
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from motamot.model.assembly import Assembly, assembly_for
@@ -45,6 +45,60 @@ LOOK_UP = {
 }
 
 
+PAGE = """<!doctype html><meta charset="utf-8"><title>Chat</title>
+<main></main><textarea></textarea>
+<script>
+const broken = %s, talk = [];
+document.querySelector("textarea").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter") return;
+  event.preventDefault();
+  ask(event.target.value);
+  event.target.value = "";
+});
+function add(name) {
+  const made = document.createElement("div");
+  made.className = name;
+  made.style.whiteSpace = "pre-wrap";
+  document.querySelector("main").append(made);
+  return made;
+}
+async function ask(question) {
+  add("question").textContent = question;
+  talk.push({ role: "user", content: question });
+  const shown = add("answer");
+  let text = "", rest = "", failed = null;
+  const response = await fetch("/v1/chat/completions", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model: "m", messages: talk, stream: true }),
+  });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let read; !(read = await reader.read()).done;) {
+    rest += read.value;
+    const lines = rest.split("\\n");
+    rest = lines.pop();
+    for (const line of lines) {
+      if (!line.startsWith("data: ") || line === "data: [DONE]") continue;
+      const told = JSON.parse(line.slice(6));
+      if (told.error) failed = told;
+      const piece = told.choices?.[0]?.delta?.content ?? "";
+      text += broken.trims ? piece.trim() : piece;
+      shown.textContent = text;
+    }
+  }
+  if (failed && broken.storesErrors) {
+    text += JSON.stringify(failed);
+    shown.textContent = text;
+  } else if (failed) {
+    add("error").textContent = "That did not work.";
+  }
+  if (text) talk.push({ role: "assistant", content: text });
+  else talk.pop();
+}
+</script>
+"""
+
+
 def by_the_whole(_: Sequence[dict[str, Any]], assembly: Assembly) -> Sequence[ToolCall]:
     """The calls to run of a turn, whatever dialect they came in; those with a problem get an error for a result."""
     assembly.close()
@@ -69,7 +123,7 @@ class Chatbot:
 
     change:     what happens to each delta. reads: how the model's bytes become lines. splits: of raw text.
     calls:      which calls of a turn are run, from its chunks and what is made of them. rounds: of tools, at most.
-    tools:      that it offers the model. guests: requests that it takes in all.
+    page_…:     what its page does wrong. tools: that it offers the model. guests: requests that it takes in all.
     """
 
     model: str = ""
@@ -104,6 +158,8 @@ class Chatbot:
     begins_anew: bool = False
     tools: Sequence[Mapping[str, Any]] = (LOOK_UP,)
     guests: int | None = None
+    page_stores_errors: bool = False
+    page_trims: bool = False
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     talks: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     under_way: dict[str, _Kept] = field(default_factory=dict)
@@ -279,6 +335,10 @@ class Chatbot:
             kept = self.under_way[body["id"]] = self._keep(messages)
         return StreamingResponse(kept.follow(), media_type="text/event-stream")
 
+    async def page(self, _: Request) -> Response:
+        """GET /page: a page that keeps the talk itself, and sends all of it each time."""
+        return HTMLResponse(PAGE % json.dumps({"storesErrors": self.page_stores_errors, "trims": self.page_trims}))
+
     def _keep(self, messages: list[dict[str, Any]]) -> _Kept:
         kept = _Kept(messages)
         task = asyncio.create_task(kept.fill(self._texts(list(messages), {})))
@@ -408,6 +468,7 @@ class Chatbot:
         return Starlette(
             routes=[
                 Route("/", alive),
+                Route("/page", self.page),
                 Route("/v1/chat/completions", self.chat, methods=["POST"]),
                 Route("/raw", self.plain, methods=["POST"]),
                 Route("/kept", self.kept, methods=["POST"]),

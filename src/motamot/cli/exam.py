@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +22,7 @@ from motamot.errors import InvalidRequest, MotamotError
 
 if TYPE_CHECKING:
     from motamot.exam.case import Case
+    from motamot.exam.chatbot import Chatbot
     from motamot.exam.judging import Verdict
     from motamot.exam.presets import Preset
     from motamot.exam.report import Report
@@ -63,6 +64,14 @@ def exam(
     stop: Annotated[
         str | None, typer.Option(metavar="'POST URL'", help="A route that stops; else leaving is the stop.")
     ] = None,
+    page: Annotated[
+        str | None, typer.Option(metavar="URL", help="A browser is the visitor of this page, in place of URL.")
+    ] = None,
+    into: Annotated[
+        str | None, typer.Option(metavar="SELECTOR", help="Where a visitor types; the only place there is.")
+    ] = None,
+    button: Annotated[str | None, typer.Option(metavar="SELECTOR", help="What sends; the Enter key.")] = None,
+    answer: Annotated[str | None, typer.Option(metavar="SELECTOR", help="Where answers stand; looked for.")] = None,
     tool: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Which of the chatbot's tools the model calls: the first one; none: none."),
@@ -95,6 +104,10 @@ def exam(
         "read": read,
         "headers": header,
         "stop": stop,
+        "page": page,
+        "into": into,
+        "button": button,
+        "answer": answer,
         "tool": tool,
         "port": port,
     }
@@ -117,6 +130,10 @@ class _Plan:
     read: str | None = None
     headers: list[str] = field(default_factory=list)
     stop: str | None = None
+    page: str | None = None
+    into: str | None = None
+    button: str | None = None
+    answer: str | None = None
     tool: str | None = None
     port: int | None = None
     ignore: list[int] = field(default_factory=list)
@@ -136,6 +153,8 @@ def _plan(given: dict[str, Any]) -> _Plan:
     for name, value in given.items():
         if value is not None:
             setattr(plan, name, value)
+    if plan.page is not None:
+        plan.url = plan.page
     if not plan.url:
         raise InvalidRequest("say where the chatbot's visitors ask: motamot exam http://localhost:3000/api/chat")
     if not plan.url.startswith(("http://", "https://")):
@@ -157,7 +176,7 @@ def _command(given: dict[str, Any]) -> str:
     words = ["motamot", "exam"]
     if given["url"]:
         words.append(given["url"])
-    for name in ("preset", "run", "request", "read", "stop", "tool", "port"):
+    for name in ("preset", "run", "request", "read", "stop", "page", "into", "button", "answer", "tool", "port"):
         if given[name] is not None:
             words += [f"--{name}", str(given[name])]
     for one in given["headers"] or ():
@@ -188,11 +207,11 @@ def _chosen(quick: bool, only: str | None, numbers: Sequence[int] | None) -> lis
 async def _examine(plan: _Plan, chosen: list[Case], *, serial: bool, command: str) -> Report:
     from motamot.exam.case import scripts
     from motamot.exam.chatbot import Chatbot, addresses, until_there
-    from motamot.exam.examiner import ExamError, Examiner
+    from motamot.exam.examiner import ExamError
     from motamot.exam.report import Report
     from motamot.scripted import ScriptedModel
 
-    chosen = [case for case in chosen if case.number not in plan.ignore]
+    chosen = [case for case in chosen if case.number not in plan.ignore and (case.page or plan.page is None)]
     if not chosen:
         raise InvalidRequest("no case is left to run")
     port = plan.port if plan.port is not None else 0 if plan.run else _PORT
@@ -217,28 +236,54 @@ async def _examine(plan: _Plan, chosen: list[Case], *, serial: bool, command: st
             raise ExamError(f"nothing listens at {plan.url}: start the chatbot with the address above, or say --run")
         began = time.monotonic()
         with _Progress(len(chosen)) as progress:
-            examiner = Examiner(
-                plan.url,
-                await _preset(plan, model),
-                model,
-                headers=_headers(plan.headers),
-                stop=_stop(plan.stop),
-                told=progress.one,
-                started=started,
-                call="" if plan.tool == "none" else plan.tool,
-            )
-            await examiner.warm_up()
-            if calls := examiner.calls(chosen):
-                assert examiner.tool is not None
-                say(f"  the model calls its tool {examiner.tool.name} in {calls} of them, with arguments made up")
-            verdicts = await examiner.run(chosen, serial=serial)
-        return Report(
-            url=plan.url,
-            preset=examiner.preset.name,
-            verdicts=verdicts,
-            took=time.monotonic() - began,
-            command=command,
-        )
+            if plan.page is not None:
+                name, verdicts = "page", await _in_a_page(plan, model, chosen, progress.one)
+            else:
+                name, verdicts = await _by_hand(plan, model, chosen, progress.one, started=started, serial=serial)
+        took = time.monotonic() - began
+        return Report(url=plan.url, preset=name, verdicts=verdicts, took=took, command=command)
+
+
+async def _by_hand(
+    plan: _Plan,
+    model: ScriptedModel,
+    chosen: list[Case],
+    told: Callable[[Verdict], None],
+    *,
+    started: Chatbot | None,
+    serial: bool,
+) -> tuple[str, list[Verdict]]:
+    """Ask as the chatbot's clients do. Returns: the preset's name, and the verdicts."""
+    from motamot.exam.examiner import Examiner
+
+    examiner = Examiner(
+        plan.url,
+        await _preset(plan, model),
+        model,
+        headers=_headers(plan.headers),
+        stop=_stop(plan.stop),
+        told=told,
+        started=started,
+        call="" if plan.tool == "none" else plan.tool,
+    )
+    await examiner.warm_up()
+    if calls := examiner.calls(chosen):
+        assert examiner.tool is not None
+        say(f"  the model calls its tool {examiner.tool.name} in {calls} of them, with arguments made up")
+    return examiner.preset.name, await examiner.run(chosen, serial=serial)
+
+
+async def _in_a_page(
+    plan: _Plan, model: ScriptedModel, chosen: list[Case], told: Callable[[Verdict], None]
+) -> list[Verdict]:
+    """Ask in the chatbot's own page, in a browser."""
+    from motamot.exam.on_page import PageExaminer
+    from motamot.exam.page import Plan
+
+    where = Plan(into=plan.into, button=plan.button, answer=plan.answer)
+    examiner = PageExaminer(plan.url, model, plan=where, told=told)
+    await examiner.warm_up()
+    return await examiner.run(chosen)
 
 
 async def _preset(plan: _Plan, model: ScriptedModel) -> Preset:

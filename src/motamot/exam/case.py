@@ -93,6 +93,7 @@ class Case:
     alone:   it measures time, and runs by itself.
     visitors: so many come at once; `{n}` and `{own}` in the script are a number and a word of each.
     slow:    bytes a second that the visitor reads.
+    page:    it can be asked in a page, too: see `exam/on_page.py`.
     """
 
     number: int
@@ -111,6 +112,7 @@ class Case:
     alone: bool = False
     visitors: int = 1
     slow: int | None = None
+    page: bool = False
 
     @property
     def word(self) -> str:
