@@ -158,11 +158,67 @@ def slow_to_ask(*, looks: bool) -> Callable[[AsyncOpenAI], Callable[[Request], A
     return front
 
 
+@pytest.mark.slow
 def test_a_stop_before_the_model_is_asked_is_kept_where_it_is_then_not_asked() -> None:
     plain = template("plain-text", None, read=None)
     kept = asyncio.run(examined(slow_to_ask(looks=True), plain, of(405)))[405]
     assert kept.passed is Passed.PASSED and "it was not asked any more" in kept.notes[0]
     assert asyncio.run(examined(slow_to_ask(looks=False), plain, of(405)))[405].passed is Passed.FAILED
+
+
+def one_by_one(client: AsyncOpenAI) -> Callable[[Request], Awaitable[Response]]:
+    """Answers one question at a time, and goes on for who has left; who leaves the queue is not answered."""
+    turn = asyncio.Lock()
+
+    async def chat(request: Request) -> Response:
+        message = (await request.json())["message"]
+        while turn.locked():
+            await asyncio.sleep(0.02)
+            if await request.is_disconnected():
+                return Response(status_code=499)
+        async with turn:
+            answer = await client.chat.completions.create(
+                model="m", messages=[{"role": "user", "content": message}], timeout=60
+            )
+        return Response(answer.choices[0].message.content)
+
+    return chat
+
+
+@pytest.mark.slow
+def test_a_stop_that_only_left_a_queue_is_tried_again_when_the_queue_is_empty() -> None:
+    plain = template("plain-text", None, read=None)
+    assert became(asyncio.run(examined(one_by_one, plain, of(405)))) == {405: Passed.FAILED}
+
+
+def busy_with_many(client: AsyncOpenAI) -> Callable[[Request], Awaitable[Response]]:
+    """Stands still for four seconds while more than one answer is under way."""
+    under_way = 0
+
+    async def chat(request: Request) -> Response:
+        message = (await request.json())["message"]
+
+        async def text() -> AsyncIterator[str]:
+            nonlocal under_way
+            under_way += 1
+            asked = await client.chat.completions.create(
+                model="m", messages=[{"role": "user", "content": message}], stream=True
+            )
+            await asyncio.sleep(0.2)  # the other comes in the same moment
+            if under_way > 1:
+                await asyncio.sleep(4)
+            async for chunk in asked:
+                yield chunk.choices[0].delta.content or ""
+            under_way -= 1
+
+        return StreamingResponse(text(), media_type="text/plain")
+
+    return chat
+
+
+def test_text_that_came_late_beside_other_answers_is_waited_for_once_more_alone() -> None:
+    plain = template("plain-text", None, read=None)
+    assert set(became(asyncio.run(examined(busy_with_many, plain, of(201, 204)))).values()) == {Passed.PASSED}
 
 
 def test_a_case_that_ends_the_chatbot_has_failed_alone_and_the_chatbot_is_started_again(free_port: int) -> None:
