@@ -1,8 +1,8 @@
 """A text against what a page shows of it: what is missing, glued, joined or doubled. Pure.
 
 A page may show an answer as plain text or as rendered Markdown. So letters and digits are compared, and where words
-and lines end; what Markdown writes and does not show (the address of a link, the number of a list item, the language
-of a code block, formulas and diagrams) is not asked for.
+and lines end. Where not all of it stands there as it is written, what Markdown writes and does not show (the address of
+a link, the number of a list item, the language of a code block, formulas and diagrams) is not asked for.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ _NUMBER = 9  # digits of a list item's number
 _FENCE = re.compile(r"\s*(?:>\s*)*(?:[-*+]\s+)?(`{3,}|~{3,})\s*([\w+.#-]*)")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?")
 _BLOCK = re.compile(r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|\|)")
+_QUOTED = re.compile(r"\s*(?:>\s?)+")
 # Languages of code blocks that pages draw.
 _DRAWN = frozenset(
     ("mermaid", "vextab", "abc", "plantuml", "dot", "graphviz", "math", "latex", "tex", "katex", "svg", "vega")
 )
+_TARGET = r"\((?:[^()\n]|\([^()\n]{0,200}\)){0,2000}\)"  # of a link: parentheses within it come in pairs
 _GAP = "\0"  # here a page may show something, or nothing: what stands around it is looked for by itself
 # Bounded repetitions: a text of nothing but openings is not searched to its end for each of them.
 _SILENT = (
     (re.compile(r"<!--.{0,2000}?-->", re.DOTALL), _GAP),
-    (re.compile(r"!\[[^\]\n]{0,500}\]\([^)\n]{0,2000}\)"), _GAP),
-    (re.compile(r"\[([^\]\n]{0,500})\]\([^)\n]{0,2000}\)"), rf"\1{_GAP}"),
+    (re.compile(rf"!\[[^\]\n]{{0,500}}\]{_TARGET}"), _GAP),
+    (re.compile(rf"\[([^\]\n]{{0,500}})\]{_TARGET}"), rf"\1{_GAP}"),
     (re.compile(r"\[\^[^\]\n]{0,100}\]:?"), _GAP),
     (re.compile(r"^[ \t]{0,8}\[[^\]\n]{1,500}\]:[ \t]*\S+.*$", re.MULTILINE), _GAP),
     (re.compile(r"</?[a-zA-Z][^<>\n]{0,300}>"), _GAP),
@@ -49,7 +51,8 @@ def lost(text: str, shown: str) -> Iterator[Finding]:
 
     text: as it came; shown: of the element that holds it, as laid out.
     """
-    page, lines = _Page(shown), _lines(text)
+    page = _Page(shown)
+    lines = _lines(text, written=letters_of(text) in page.letters)
     if not lines:
         return
     whole = "".join(line.letters for line in lines)
@@ -137,22 +140,27 @@ def letters_of(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _lines(text: str) -> list[_Line]:
-    """The answer's lines that a page must show."""
+def _lines(text: str, *, written: bool = False) -> list[_Line]:
+    """The answer's lines that a page must show: of Markdown what is left when rendered; written: each as it stands."""
     found: list[_Line] = []
-    fence, drawn, apart = "", False, True
-    for line in _shown(text).splitlines()[: 2 * LINES]:
+    fence, drawn, apart, depth = "", False, True, 0
+    for line in (text if written else _shown(text)).splitlines()[: 2 * LINES]:
         mark = _FENCE.match(line)
         if mark and (not fence or (mark[1].startswith(fence) and not mark[2])):
             fence, drawn = ("", False) if fence else (mark[1], mark[2].lower() in _DRAWN)
             apart = True
+            if not written:
+                continue
+        if drawn and not written:
             continue
-        if drawn:
-            continue
-        item = bool(_ITEM.match(line)) and not fence
-        plain = line if fence else _ITEM.sub("", line, count=1)
-        apart = apart or bool(fence) or bool(_BLOCK.match(line))
-        parts = [part for text in plain.split(_GAP) if (part := _line(text, apart=apart, item=item)) is not None]
+        point = None if fence else _ITEM.match(line)
+        plain = line[point.end() :] if point and not (written and letters_of(point[0])) else line
+        quote = _QUOTED.match(line)
+        before, depth = depth, quote[0].count(">") if quote else 0
+        # Inside of a quotation, too, a line break may show as a space: there its lines begin blocks as others do.
+        block = _BLOCK.match(line[quote.end() :] if quote and depth <= before else line)
+        apart = apart or bool(fence) or bool(block)
+        parts = [part for text in plain.split(_GAP) if (part := _line(text, apart=apart, item=bool(point))) is not None]
         found += [parts[0], *(replace(part, apart=False, item=False) for part in parts[1:])] if parts else ()
         # After a heading or a blank line a new block begins; a line break inside of one may show as a space.
         apart = not parts or bool(fence) or bool(re.match(r"\s*(#{1,6}\s|\|)", line))
