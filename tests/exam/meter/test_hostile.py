@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 from motamot.exam.meter import tunnel
 from motamot.exam.meter.completion import MESSAGES, Completion
 from motamot.exam.meter.exchanges import Exchanges
+from motamot.exam.meter.tunnel import Meter, Upstream
 from motamot.scripted import ScriptedModel
 from tests.exam.meter.test_tunnel import exchange, metered, server
 from tests.scripted.wire import ask
@@ -207,17 +211,60 @@ def test_what_stands_around_the_pieces_of_a_body_is_bounded(endless: tuple[bytes
     asyncio.run(scenario())
 
 
-def test_a_head_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("begun", [b"X: ", b"Content-Length: 9\r\n\r\n{}"], ids=["head", "body"])
+def test_a_request_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, begun: bytes) -> None:
     async def scenario() -> None:
         monkeypatch.setattr(tunnel, "IDLE_SECONDS", 0.3)
-        async with taking() as (url, _), metered(url) as seen:
+        async with taking(b"") as (url, _), metered(url) as seen:
             reader, writer = await asyncio.open_connection("127.0.0.1", seen.port)
-            writer.write(ASKS + b"X: ")
+            writer.write(ASKS + begun)
             async with asyncio.timeout(5):
                 assert await reader.read() == b""
+            assert not seen.begun and not seen.ended
             await _closed(writer)
 
     asyncio.run(scenario())
+
+
+def test_a_model_that_is_silent_for_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr(tunnel, "IDLE_SECONDS", 0.1)
+        scripts = [[{"say": "a"}, {"wait": "400ms"}, {"say": "b"}]]
+        async with ScriptedModel(scripts) as model, metered(model.url) as seen:
+            got = await exchange(seen.port, ask())
+            assert b'"content":"b"' in got and [one.ended for one in seen.ended] == ["complete"]
+
+    asyncio.run(scenario())
+
+
+def test_a_server_whose_certificate_is_not_trusted_is_not_told_a_word(tmp_path: Path) -> None:
+    names = ["-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "certificate"), "-subj", "/CN=other.example"]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *names]
+    subprocess.run(made, check=True, capture_output=True)
+    identity = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    identity.load_cert_chain(tmp_path / "certificate", tmp_path / "key")
+    by_name = ssl.create_default_context(cafile=str(tmp_path / "certificate"))
+    heard = bytearray()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.extend(await reader.read(65_536))
+        writer.close()
+
+    async def scenario(trusted: ssl.SSLContext | None) -> None:
+        server = await asyncio.start_server(listen, "127.0.0.1", 0, ssl=identity)
+        ended: list[Completion] = []
+        upstream = Upstream("127.0.0.1", server.sockets[0].getsockname()[1], tls=True)
+        meter = Meter(upstream, ended=ended.append, trusted=trusted)
+        port = await meter.start()
+        got = await exchange(port, ask())
+        await meter.close()
+        server.close()
+        await server.wait_closed()
+        assert got.startswith(b"HTTP/1.1 502 ") and b"certificate verify failed" in got
+        assert [one.ended for one in ended] == ["not reached"] and not heard
+
+    asyncio.run(scenario(None))  # nobody's
+    asyncio.run(scenario(by_name))  # another's
 
 
 def test_a_body_of_any_depth_is_passed_on_and_counted() -> None:

@@ -32,7 +32,7 @@ CONNECTIONS = 2_000
 """Open at a time; more are told 503."""
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 300.0
-"""A connection without a request under way is let go."""
+"""A connection is let go without a request for so long, with a head that is not whole, or no more of a body."""
 _TOO_LONG = f"the request's head has more than {HEAD_BYTES} bytes"
 _RESET = struct.pack("ii", 1, 0)
 
@@ -245,9 +245,6 @@ class _Front(asyncio.Protocol):
         self._chunked = any(name.lower() == b"transfer-encoding" for name, _ in self._headers)
         kept = _addressed(self._headers, self._meter.upstream.host_header.encode())
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
         self._completion = Completion.of(method.decode(), target, headers)
         if self._completion is None:
             self._meter.others += 1
@@ -263,6 +260,7 @@ class _Front(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._head_bytes = 0
+        self.rest()
         if self._completion is not None:
             self._completion.asked(body)
         self._to_model(b"%x\r\n%b\r\n" % (len(body), body) if self._chunked else body)
@@ -271,6 +269,9 @@ class _Front(asyncio.Protocol):
         if self._without_offer:
             return
         self._whole = True
+        if self._idle is not None and (self._back is None or self._back.answering):  # else it was refused before
+            self._idle.cancel()
+            self._idle = None
         if self._chunked:
             self._to_model(b"0\r\n\r\n")
         if (completion := self._completion) is not None:
@@ -334,7 +335,7 @@ class _Front(asyncio.Protocol):
         self._transport.write(data)
 
     def rest(self) -> None:
-        """No response is owed: the connection is let go of, unless a request is whole by then."""
+        """The connection is let go of, unless a request is whole by then, or there is more of its body."""
         if self._idle is not None:
             self._idle.cancel()
         self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._transport.close)
