@@ -244,6 +244,7 @@ GRADIOS = (
     b'event: generating\ndata: ["One ", null]\n\n'
     b"event: heartbeat\ndata: null\n\n"
     b'event: generating\ndata: ["One \xef\xbf\xbd", null]\n\n'
+    b'event: generating\ndata: ["One \\ud83d", null]\n\n'
     b'event: generating\ndata: ["One \xf0\x9f\x98\x80", null]\n\n'
     b'event: complete\ndata: ["One \xf0\x9f\x98\x80", null]\n\n'
 )

@@ -88,8 +88,8 @@ class _Answer:
         except (ValueError, RecursionError):
             return ""
         said = told[0] if isinstance(told, list) and told and isinstance(told[0], str) else ""
-        if not last:
-            said = said.removesuffix("\ufffd")  # half a character, which the next event has whole
+        if not last and said and (said[-1] == "\ufffd" or "\ud800" <= said[-1] <= "\udbff"):
+            said = said[:-1]  # half a character, which the next event has whole
         # An answer that does not go on with what was shown stands in its place: told whole, it shows as a fault.
         added = said.removeprefix(self._said) if said.startswith(self._said) else said
         self._said = said or self._said
