@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from tests.cli.support import Place
 from tests.need import need
 from tests.server.support import free_port
@@ -98,6 +100,7 @@ def test_how_it_is_asked_is_found_out(tmp_path: Path) -> None:
     assert done.status == 0, done.out + done.err.encode()
 
 
+@pytest.mark.slow
 def test_the_chatbots_own_page_can_be_examined_in_a_browser(tmp_path: Path) -> None:
     need(
         any(map(shutil.which, ("chromium", "google-chrome", "google-chrome-stable"))),

@@ -19,8 +19,9 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
         {"functions": [{"name": "weather", "parameters": SCHEMA}]},
         {"tools": [{"type": "web_search"}, {"type": "function", "name": "weather", "parameters": SCHEMA}]},
         {"tools": [{"name": "weather", "input_schema": SCHEMA}]},
+        {"tools": [{"type": "custom", "name": "weather", "input_schema": SCHEMA}]},
     ],
-    ids=["chat", "functions", "responses", "messages"],
+    ids=["chat", "functions", "responses", "messages", "messages-typed"],
 )
 def test_the_first_tool_is_found_in_every_interface_of_models(body: dict[str, Any]) -> None:
     found = offered(body)
@@ -29,7 +30,19 @@ def test_the_first_tool_is_found_in_every_interface_of_models(body: dict[str, An
     assert found.arguments() == {"city": "first"} and found.arguments(2) == {"city": "second"}
 
 
-@pytest.mark.parametrize("body", [None, [], {}, {"tools": None}, {"tools": [7, {"name": 7}]}, {"tools": {"name": "a"}}])
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        [],
+        {},
+        {"tools": None},
+        {"tools": [7, {"name": 7}]},
+        {"tools": {"name": "a"}},
+        {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
+        {"tools": [{"type": "custom", "name": "code", "format": {"type": "text"}}]},
+    ],
+)
 def test_where_no_tool_is_offered_none_is_found(body: Any) -> None:
     assert offered(body) is None
 

@@ -56,8 +56,9 @@ def offered(body: Any, name: str | None = None) -> Tool | None:
         return None
     for one in [*_objects(body.get("tools")), *_objects(body.get("functions"))]:
         inner = one["function"] if isinstance(one.get("function"), dict) else one
-        if not isinstance(inner.get("name"), str) or one.get("type", "function") not in ("function", "custom"):
-            continue  # a provider's own tool (web search), which it runs itself
+        kind = one.get("type", "function")
+        if not isinstance(inner.get("name"), str) or not (kind == "function" or "input_schema" in one):
+            continue  # a provider's own tool (web search), which it runs itself, or one without JSON arguments
         schema = inner.get("parameters", inner.get("input_schema"))
         if name in (None, inner["name"]):
             return Tool(inner["name"], schema if isinstance(schema, dict) else {})
