@@ -364,6 +364,35 @@ def test_a_caller_with_a_key_is_bound_by_money_and_not_by_the_hour(tmp_path: Pat
     run(scenario())
 
 
+def test_what_a_client_brings_to_a_prompt_is_kept_back_too(tmp_path: Path) -> None:
+    """A tool's result may have 256 kB: some 85,000 tokens, a hundred times a question and its answer."""
+
+    async def scenario() -> None:
+        result = {"id": "2", "role": "tool", "toolCallId": "c1", "content": "x" * 240_000}
+        call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        said = [{"id": "0", "role": "user", "content": "slow"}, {"id": "1", "role": "assistant", "toolCalls": [call]}]
+        tools = [{"name": "look", "description": "Looks."}]
+        asked = {"threadId": "t", "tools": tools, "messages": [*said, result]}
+        plain = {"role": "user", "content": "slow"}
+        whole = {"model": "default", "messages": [{"role": "user", "content": "x" * 240_000}, plain]}
+        key = {"Authorization": f"Bearer {V1_KEY}"}
+        prices = Prices(input=1.0, output=1.0)
+        limits = Limits(max_tokens=100, history_tokens=500, message_bytes=3_000)
+        # A question of ours costs up to 0.0016 by these prices, with the result 0.08 more.
+        for path, body, headers in (("/api/ag-ui", asked, {}), ("/v1/chat/completions", whole, key)):
+            folder = tmp_path / path.rpartition("/")[2]
+            folder.mkdir()
+            options = {"money_per_day": 0.05}
+            async with serving(folder, CENT, options=options, prices=prices, limits=limits, cookies=False) as s:
+                asks = ({**body, "runId": f"r{n}"} if path == "/api/ag-ui" else body for n in range(4))
+                all_ = await asyncio.gather(*(s.client.post(s.url + path, json=one, headers=headers) for one in asks))
+                assert sorted(response.status for response in all_) == [200, 429, 429, 429]
+                for response in all_:
+                    response.close()
+
+    run(scenario())
+
+
 def test_one_address_has_a_share_of_what_is_under_way_whoever_it_says_it_is(tmp_path: Path) -> None:
     async def scenario() -> None:
         held = [{"say": "a"}, {"gate": "more"}]

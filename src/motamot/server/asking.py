@@ -20,7 +20,7 @@ from motamot.server.visitors import Visitor, visitor_of
 if TYPE_CHECKING:
     from motamot.server.site import Site
 
-__all__ = ["ask", "wishes"]
+__all__ = ["ask", "weight", "wishes"]
 
 
 async def ask(
@@ -51,7 +51,8 @@ async def ask(
     )
     if asked.key is not None and site.exchanges.named(visitor.name, asked.key):
         return await assistant.begin(asking), visitor  # joins it: nothing is spent by that
-    with await site.budgets.admit(visitor.name, guards.client_address(request), assistant) as ticket:
+    brought, address = weight(asked, past_tokens), guards.client_address(request)
+    with await site.budgets.admit(visitor.name, address, assistant, brought=brought) as ticket:
         exchange = await assistant.begin(asking, wishes=wishes(asked, past_tokens))
         ticket.spend(exchange)
     return exchange, visitor
@@ -73,6 +74,13 @@ def wishes(asked: Asked, past_tokens: int | None = None) -> Wishes:
         max_tokens=asked.max_tokens,
         options=options,
     )
+
+
+def weight(asked: Asked, past_tokens: int | None = None) -> int:
+    """Bytes of what the client brings beside its question, less a history of which only as much is taken as of ours."""
+    messages = [*asked.followed, *(asked.history or () if past_tokens is None else ())]
+    size = len(msgspec.json.encode((messages, asked.tools))) if messages or asked.tools else 0
+    return size + len((asked.system or "").encode())
 
 
 def _brought(asked: Asked) -> str:

@@ -148,10 +148,13 @@ class Budgets:
         self._store = store
         self._money.clear()
 
-    async def admit(self, visitor: str | None, address: str | None, assistant: Assistant) -> Ticket:
+    async def admit(
+        self, visitor: str | None, address: str | None, assistant: Assistant, *, brought: int = 0
+    ) -> Ticket:
         """Count one question. Raises: LimitExceeded where an hour's or a day's share is used up.
 
         visitor, address: None for a caller who holds a key of the operator's: only money bounds those.
+        brought: bytes that the client adds to what a prompt of ours has: tools, their results, a history of any length.
         """
         money = await self._read_money(assistant)
         # From here to the end nothing is awaited: many at once can't all see the same count.
@@ -184,7 +187,7 @@ class Budgets:
             of.under_way += 1
         ticket = Ticket(self, tuple(spent), assistant.limits.max_tokens, money)
         if money is not None:
-            money.kept[ticket] = _dearest(assistant)
+            money.kept[ticket] = _dearest(assistant, brought)
         return ticket
 
     def first_for(self, exchange: Exchange) -> bool:
@@ -241,10 +244,11 @@ class Budgets:
         raise LimitExceeded(words, limit="money_per_day", maximum=limit, unit="money", retry_after=wait)
 
 
-def _dearest(assistant: Assistant) -> float:
+def _dearest(assistant: Assistant, brought: int) -> float:
     """What one turn can cost: a whole history, the longest question, the longest answer. 0 where there is no price."""
     limits = assistant.limits
-    prompt = limits.history_tokens + (limits.message_bytes + len(assistant.system or "")) // _PROMPT_BYTES_PER_TOKEN
+    size = limits.message_bytes + len(assistant.system or "") + brought
+    prompt = limits.history_tokens + size // _PROMPT_BYTES_PER_TOKEN
     usage = Usage(prompt_tokens=prompt, completion_tokens=limits.max_tokens, source=Source.ESTIMATED)
     cost = assistant.price(usage)
     return cost[0] if cost is not None else 0.0

@@ -24,7 +24,7 @@ from motamot.exchange.exchanges import Asking
 from motamot.protocols.base import Asked
 from motamot.protocols.openai import PROTOCOL
 from motamot.server import guards
-from motamot.server.asking import wishes
+from motamot.server.asking import weight, wishes
 from motamot.server.routes.native import whole_status
 from motamot.server.site import answered
 from motamot.server.streams import Streamed, whole
@@ -91,7 +91,7 @@ def _caller(site: Site, request: Request) -> Visitor:
 async def _begun(site: Site, asked: Asked, visitor: Visitor) -> Exchange:
     assistant = site.assistant(asked.assistant)
     limits = replace(assistant.limits, exchanges_per_visitor=assistant.limits.exchanges_running)
-    with await site.budgets.admit(None, None, assistant) as ticket:
+    with await site.budgets.admit(None, None, assistant, brought=weight(asked)) as ticket:
         asking = Asking(message=asked.message, visitor=visitor.name)
         exchange = await assistant.begin(asking, limits=limits, wishes=wishes(asked))
         ticket.spend(exchange)
