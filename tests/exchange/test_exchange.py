@@ -660,6 +660,31 @@ def test_what_strangers_may_have_under_way_is_bounded(tmp_path: Path) -> None:
     run(scenario())
 
 
+def test_answers_of_many_tiny_events_fill_the_memory_they_take(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        tiny = [{"say": "abcde" * 40, "cut": "characters"}, {"gate": "more"}]
+        scripts = {"default": "tiny", "scripts": {"tiny": tiny}}
+        async with world(tmp_path, scripts, live_bytes=15_000) as w:  # 200 letters, which take a hundred times as much
+            exchange = await w.begin()
+            async with asyncio.timeout(5):
+                while len(exchange.log.events) < 200:
+                    await asyncio.sleep(0.05)
+            assert exchange.log.characters == 200
+            async with asyncio.timeout(5):
+                for number in range(100):
+                    try:
+                        await w.begin(visitor=f"visitor {number}")
+                    except LimitExceeded as refused:
+                        assert refused.limit == "live_bytes"
+                        break
+                    await asyncio.sleep(0.1)
+                else:
+                    pytest.fail("nothing was refused")
+            w.server.release("more")
+
+    run(scenario())
+
+
 @pytest.mark.parametrize(("message", "key"), [("", None), (" \n", None), ("é" * 20, None), ("ok", ""), ("ok", "k" * 9)])
 def test_a_bad_question_names_its_field_and_costs_nothing(tmp_path: Path, message: str, key: str | None) -> None:
     async def scenario() -> None:

@@ -80,7 +80,7 @@ class Exchanges:
         self._running: dict[str, Exchange] = {}
         self._running_of: Counter[str] = Counter()  # by visitor
         self._ended: deque[Exchange] = deque()  # in the order of their ends
-        self._held = 0  # characters in all logs, as of the last tick
+        self._held = 0  # bytes of all logs, as of the last tick
         self._held_ended = 0  # of those in `_ended`: not counted anew, as there may be very many
         self._opening: dict[tuple[str, str], tuple[str, asyncio.Future[Exchange]]] = {}
         self._stops: dict[tuple[str, str], tuple[float, int | None]] = {}
@@ -238,7 +238,7 @@ class Exchanges:
 
     def _keep_ended(self, exchange: Exchange) -> None:
         self._ended.append(exchange)
-        self._held_ended += exchange.log.characters
+        self._held_ended += exchange.log.held
 
     async def _own_conversation(self, asking: Asking) -> None:
         if asking.conversation is None:
@@ -378,7 +378,7 @@ class Exchanges:
             if exchange.id in self._by_id:
                 self._drop(exchange)
                 self._ended.remove(exchange)
-                self._held_ended -= exchange.log.characters
+                self._held_ended -= exchange.log.held
 
     # Housekeeping
 
@@ -395,7 +395,7 @@ class Exchanges:
     def _forget(self) -> None:
         """Let ended answers go after a while, and earlier where memory is short; one that is being read stays."""
         now = time.monotonic()
-        running = sum(exchange.log.characters for exchange in self._running.values())
+        running = sum(exchange.log.held for exchange in self._running.values())
         kept: list[Exchange] = []
         while self._ended:
             exchange = self._ended[0]
@@ -406,7 +406,7 @@ class Exchanges:
             if exchange.followed:
                 kept.append(exchange)
                 continue
-            self._held_ended -= exchange.log.characters
+            self._held_ended -= exchange.log.held
             self._drop(exchange)
         self._ended.extendleft(reversed(kept))
         self._held = running + self._held_ended

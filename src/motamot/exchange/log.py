@@ -19,6 +19,9 @@ Batch = list[tuple[int, AnswerEvent]]
 BATCH = 1_000
 """Events given out at once: a reader that is far behind holds so many besides the log itself, and no more."""
 
+_EVENT_BYTES = 100  # measured: a `Text` of a few letters, its string and its place in the list
+_EXCHANGE_BYTES = 1_700  # measured, of one that has ended
+
 
 class Log:
     """The events of one answer. Event number n is at index n - 1.
@@ -34,6 +37,11 @@ class Log:
         self.closed = closed
         self.characters = 0  # of text, reasoning included where it is shown: what the log costs to hold
         self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def held(self) -> int:
+        """Bytes that it takes, about: its text, an object for each event, and the exchange that goes with it."""
+        return self.characters + _EVENT_BYTES * len(self.events) + _EXCHANGE_BYTES
 
     def append(self, event: AnswerEvent, characters: int = 0) -> None:
         """Append, and wake whoever follows. characters: what holding the event costs."""
