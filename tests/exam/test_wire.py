@@ -182,6 +182,22 @@ def test_nothing_grows_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tape.notes == ("more than 2 MiB came: the rest was not kept",)
 
 
+def test_a_page_of_many_responses_is_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "VISIT_BYTES", 5 << 20)
+    monkeypatch.setattr(module, "STREAM_BYTES", 2 << 20)
+    browser = Browser()
+    for number in range(4):
+        browser.asked(number=str(number))
+        browser.answered(number=str(number))
+        for _ in range(2):
+            browser.data(b"x" * (1 << 20), number=str(number))
+    assert [len(stream.tape().body) >> 20 for stream in browser.streams] == [2, 2, 1, 0]
+    assert [stream.notes for stream in browser.streams[1:]] == [
+        [],
+        *[["more than 5 MiB came in all: the rest was not kept"]] * 2,
+    ]
+
+
 def test_events_of_what_is_not_known_are_passed_over() -> None:
     browser = Browser()
     browser.data(BODY, number="9")

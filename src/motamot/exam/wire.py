@@ -17,10 +17,21 @@ from typing import Any
 from motamot.tape import Piece, Request, Tape
 from motamot.tape.hiding import without_secrets
 
-__all__ = ["RECONNECT_SECONDS", "STREAMS", "STREAM_BYTES", "Stream", "Wire", "asks_anew", "same_requests"]
+__all__ = [
+    "RECONNECT_SECONDS",
+    "STREAMS",
+    "STREAM_BYTES",
+    "VISIT_BYTES",
+    "Stream",
+    "Wire",
+    "asks_anew",
+    "same_requests",
+]
 
 STREAM_BYTES = 64 << 20
 """Bytes kept of one response; what comes after is left out, and said."""
+VISIT_BYTES = 256 << 20
+"""Bytes kept of all responses of one visit."""
 STREAMS = 500
 """Responses kept of one visit."""
 RECONNECT_SECONDS = 4.5
@@ -40,6 +51,7 @@ class Stream:
     sent_wall: seconds since the epoch at which the request was sent, by the browser's clock.
     streams:   its content type is one of streams; else it may still be an answer, whole.
     noted:     up to when something was made of it: a page may keep one stream open for all of its answers.
+    size: bytes of its body that are kept.
     """
 
     request: Request
@@ -56,7 +68,7 @@ class Stream:
     notes: list[str] = field(default_factory=list)
     noted: float = -1.0
     _reads: list[tuple[float, int, bytes | None]] = field(default_factory=list)
-    _size: int = 0
+    size: int = 0
     _early: bytes = b""
 
     @property
@@ -104,15 +116,17 @@ class Stream:
         )
         return without_secrets(tape)
 
-    def read(self, at: float, length: int, data: bytes | None) -> None:
-        """A read of `length` bytes; data: None where the browser has not told them yet."""
+    def read(self, at: float, length: int, data: bytes | None, room: int = VISIT_BYTES) -> None:
+        """A read of `length` bytes; data: None where the browser has not told them yet. room: left of the visit's."""
         self.last_at = at
-        if self._size + length > STREAM_BYTES:
-            note = f"more than {STREAM_BYTES >> 20} MiB came: the rest was not kept"
+        if length > min(STREAM_BYTES - self.size, room):
+            most = STREAM_BYTES if length <= room else VISIT_BYTES
+            of = "" if most == STREAM_BYTES else " in all"
+            note = f"more than {most >> 20} MiB came{of}: the rest was not kept"
             if note not in self.notes:
                 self.notes.append(note)
             return
-        self._size += length
+        self.size += length
         if data is None and len(self._early) >= length:
             data, self._early = self._early[:length], self._early[length:]
         self._reads.append((at, length, data))
@@ -197,7 +211,8 @@ class Wire:
         if stream is None or not event["dataLength"]:
             return
         data = event.get("data")
-        stream.read(float(event["timestamp"]), int(event["dataLength"]), None if data is None else _bytes(data))
+        room = VISIT_BYTES - sum(one.size for one in self.streams)
+        stream.read(float(event["timestamp"]), int(event["dataLength"]), None if data is None else _bytes(data), room)
 
     async def loading_finished(self, event: Mapping[str, Any]) -> None:
         """`Network.loadingFinished`."""
