@@ -230,6 +230,19 @@ def test_a_widget_in_a_frame_of_another_site_is_heard_and_seen() -> None:
     assert (names(got), got.where) == ([], "div.answer")
 
 
+@pytest.mark.parametrize("named", [{}, {"into": "#question"}])
+def test_a_widget_in_a_frame_of_another_site_can_be_asked(named: dict[str, Any]) -> None:
+    async def run() -> list[Heard]:
+        async with bot(QUICK, page()) as inner:
+            frame = f'<!doctype html><iframe src="{inner.url.replace("127.0.0.1", "localhost")}/"></iframe>'
+            async with bot(QUICK, frame) as outer:
+                return await visited(outer, replace(SAYS, **named))
+
+    [one] = asyncio.run(run())
+    assert one.tape.body == b"".join(QUICK.pieces)
+    assert names(compare(one, text_of(one))) == []
+
+
 def test_the_place_to_type_the_button_and_the_answer_can_be_named() -> None:
     html = page().replace("<main", "<input id='search'><main")
     keys = html[html.index('question.addEventListener("keydown"') : html.index("async function ask")]
@@ -247,6 +260,7 @@ def test_the_place_to_type_the_button_and_the_answer_can_be_named() -> None:
         ("<p>nothing</p>", {}, "no place to type in"),
         ("<textarea></textarea>", {"into": "#nowhere"}, "--into '#nowhere' finds nothing"),
         ("<textarea></textarea>", {"into": "###"}, "--into '###' is no selector"),
+        ("<textarea></textarea>", {"into": "//["}, "--into '//[' is no selector"),
         ("<textarea></textarea>", {}, "name the button: --button SELECTOR"),
         ("<p>nothing</p>", {"sends": ()}, "asked nothing by itself"),
         (page(), {"answer": "###"}, "--answer '###' is no selector"),

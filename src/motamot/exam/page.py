@@ -253,24 +253,36 @@ class _Visitor:
     async def _box(self) -> Locator:
         if self.plan.into is not None:
             return await self._located(self.plan.into, "into")
-        there = self.page.locator(_INPUTS).filter(visible=True)
-        with contextlib.suppress(Exception):
-            await there.first.wait_for(timeout=FIND_SECONDS * 1000)
-        if (count := await there.count()) != 1:
-            found = "no place" if count == 0 else f"{count} places"
+        there = await self._seen(_INPUTS)
+        if len(there) != 1:
+            found = f"{len(there)} places" if there else "no place"
             raise InvalidRequest(f"the page has {found} to type in: name it with --into SELECTOR", field="into")
-        return there
+        return there[0]
 
     async def _located(self, selector: str, option: str) -> Locator:
         from playwright.async_api import Error
 
-        there = self.page.locator(selector).filter(visible=True).first
         try:
-            await there.wait_for(timeout=FIND_SECONDS * 1000)
-        except Error as error:
-            wrong = "finds nothing that can be seen on the page" if "Timeout" in error.message else "is no selector"
-            raise InvalidRequest(f"--{option} {selector!r} {wrong}", field=option) from None
-        return there
+            there = await self._seen(selector)
+        except Error:
+            raise InvalidRequest(f"--{option} {selector!r} is no selector", field=option) from None
+        if not there:
+            raise InvalidRequest(f"--{option} {selector!r} finds nothing that can be seen on the page", field=option)
+        return there[0]
+
+    async def _seen(self, selector: str) -> list[Locator]:
+        """What can be seen of this on the page, once something can; else in its frames: a widget's are often one.
+
+        Raises: playwright's Error for what is no selector.
+        """
+        deadline = time.time() + FIND_SECONDS
+        while True:
+            found = await _visible(self.page.main_frame, selector)
+            for frame in self.page.frames[1:] if not found else ():
+                found += await _visible(frame, selector)
+            if found or time.time() > deadline:
+                return found
+            await asyncio.sleep(STEP_SECONDS)
 
     # --- the end of an answer
 
@@ -377,6 +389,17 @@ class _Visitor:
                 if "is not a valid selector" in error.message:
                     raise InvalidRequest(f"--answer {self.plan.answer!r} is no selector", field="answer") from None
         return told
+
+
+async def _visible(frame: Frame, selector: str) -> list[Locator]:
+    from playwright.async_api import Error
+
+    try:
+        return await frame.locator(selector).filter(visible=True).all()
+    except Error as error:
+        if not any(word in error.message for word in ("destroyed", "detached", "navigat")):
+            raise
+        return []  # of a frame that is gone, or goes elsewhere just now
 
 
 def _is_document(stream: Stream) -> bool:
