@@ -185,6 +185,36 @@ def one_by_one(client: AsyncOpenAI) -> Callable[[Request], Awaitable[Response]]:
     return chat
 
 
+def wordy(added: str) -> Callable[[AsyncOpenAI], Callable[[Request], Awaitable[Response]]]:
+    """Takes a hundred kilobytes for each piece of the answer. added: to each piece."""
+
+    def front(client: AsyncOpenAI) -> Callable[[Request], Awaitable[Response]]:
+        async def chat(request: Request) -> Response:
+            message = (await request.json())["message"]
+
+            async def events() -> AsyncIterator[str]:
+                asked = await client.chat.completions.create(
+                    model="m", messages=[{"role": "user", "content": message}], stream=True
+                )
+                async for chunk in asked:
+                    text = chunk.choices[0].delta.content
+                    if text:
+                        yield f": {'x' * 100_000}\ndata: {json.dumps({'text': text + added})}\n\n"
+
+            return StreamingResponse(events(), media_type="text/event-stream")
+
+        return chat
+
+    return front
+
+
+def test_an_answer_that_the_exam_does_not_read_to_its_end_is_not_judged_where_it_was_right_so_far() -> None:
+    verdicts = asyncio.run(examined(wordy(""), KEPT, of(101, 143)))
+    assert became(verdicts) == {101: Passed.PASSED, 143: Passed.NOT_JUDGED}
+    assert "bytes came for the first" in verdicts[143].reason
+    assert became(asyncio.run(examined(wordy("!"), KEPT, of(143)))) == {143: Passed.FAILED}
+
+
 @pytest.mark.slow
 def test_a_stop_that_only_left_a_queue_is_tried_again_when_the_queue_is_empty() -> None:
     plain = template("plain-text", None, read=None)

@@ -156,6 +156,9 @@ def _unjudged(case: Case, seen: Seen) -> str:
         return f"the chatbot refused {len(limited)} of {case.visitors} ({told}): raise its limits for the exam"
     if "resume" in case.needs and heard and heard[0].status in NOTHING_THERE and not heard[0].request.body:
         return f"this chatbot has no way back to an answer ({heard[0].status} at {heard[0].request.url})"
+    # A stream may take many bytes for little text (Gradio: the answer so far, in each event); one without end is wrong.
+    if heard and heard[0].too_much and (case.expect.text or "").startswith(heard[0].text):
+        return f"{heard[0].broke} for the first {len(heard[0].text)} characters, and the exam reads no further"
     if case.expect.calls == 0 and seen.tool is not None and not seen.tool.arguments():
         return f"the chatbot's tool {seen.tool.name} needs no argument: that it was run without them cannot be told"
     return ""

@@ -34,7 +34,7 @@ class Heard:
     """What came for one question. Times are seconds since it was sent.
 
     refused: the status and the body's beginning, where it is not 2xx. broke: how the connection ended before its time.
-    left:    the visitor closed it, or stopped the answer.
+    left:    the visitor closed it, or stopped the answer. too_much: it read no further than `ANSWER_BYTES`.
     before:  the text it had when its connection broke, where this response goes on with it.
     """
 
@@ -48,6 +48,7 @@ class Heard:
     left: bool = False
     before: str = ""
     timed_out: bool = False
+    too_much: bool = False
     began: float = field(default_factory=time.monotonic)
     over_at: float | None = None
 
@@ -257,6 +258,7 @@ class Visitor:
                 heard.pieces.append(Piece(at, data))
                 size += len(data)
                 if size > ANSWER_BYTES:
+                    heard.too_much = True
                     heard.broke = f"more than {ANSWER_BYTES} bytes came"
                     break
                 if 200 <= response.status < 300:
