@@ -18,7 +18,7 @@ from motamot.exchange.states import diagram
 from motamot.limits import Limits
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))  # tests/protocols writes the page that its own test checks
+sys.path.insert(0, str(ROOT))  # tests/protocols and bench/chatbots write pages of theirs
 DOCS = ROOT / "docs"
 NOTE = "<!-- Made by `make docs`; edit the code it comes from. -->\n\n"
 
@@ -143,12 +143,20 @@ def cases_page() -> str:
     return NOTE + "\n".join(lines)
 
 
+def chatbots_page() -> str:
+    """docs/peers/chatbots.md, from what the last examinations found and what is said of it."""
+    from bench.chatbots.page import page
+
+    return page()
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits_page,
     "protocols.md": protocols_page,
     "findings.md": findings_page,
     "check.md": check_page,
     "exam-cases.md": cases_page,
+    "peers/chatbots.md": chatbots_page,
     "architecture.md": architecture_page,
     "reference/events.md": events_page,
     "reference/commands.md": commands_page,
