@@ -175,6 +175,11 @@ EXAMPLES: dict[str, Example] = {
         why="A text about event streams has such a line now and then.",
     ),
     # --- ends
+    "connection-broken": Example(
+        shows=tape(events({"text": "Hel"}, {"text": "lo"}), end="reset"),
+        alike=tape(events({"text": "Hel"}, {"text": "lo"}, "[DONE]"), end="reset"),
+        why="The answer's own end had come before.",
+    ),
     "empty-stream": Example(
         shows=tape(": keep-alive\n\n"),
         alike=tape("", status=204),

@@ -27,6 +27,10 @@ from tests.findings.examples import (
 from tests.findings.tapes import DIALECTS, DONE, END, USAGE, call, chunk, delta, events, finish, tape, text
 
 
+PLAIN = (("content-type", "text/plain"),)
+LINES = (("content-type", "application/x-ndjson"),)
+
+
 class Variant(NamedTuple):
     """dialect: as the shared cases name it, "" where the tape is recognised only. named, not_named: faults."""
 
@@ -482,6 +486,36 @@ VARIANTS: dict[str, Variant] = {
     ),
     "items that are not": visitor(
         events(ROUTING, "First we play Am. ", "Then we play a C. ", "And at last G.", "[DONE]"), "", "glued-pieces"
+    ),
+    # --- broken connections
+    "a text that broke off": visitor("Hello, wor", "connection-broken", headers=PLAIN, end="reset"),
+    "a text that was closed": visitor("Hello, world", "", "connection-broken", headers=PLAIN),
+    "lines that broke off": visitor('{"text":"Hel"}\n{"text":"lo"}\n', "connection-broken", headers=LINES, end="reset"),
+    "lines that were left": visitor(
+        '{"text":"Hel"}\n{"text":"lo"}\n', "", "connection-broken", headers=LINES, end="left"
+    ),
+    "lines that broke off behind their end": visitor(
+        '{"text":"Hel"}\n{"type":"done"}\n', "", "connection-broken", headers=LINES, end="reset"
+    ),
+    "a document that broke off": visitor('{"text":"Hel', "connection-broken", headers=JSON, end="reset"),
+    "a head that nothing followed": visitor("", "connection-broken", end="reset"),
+    "a known protocol that broke off": visitor(
+        events(ROUTING, "Hi"), "connection-broken missing-terminal-event", end="reset"
+    ),
+    "a run that broke off behind its end": visitor(
+        ag("RUN_STARTED", *AG_TEXT, "RUN_FINISHED"), "", "connection-broken", end="reset"
+    ),
+    "a flag that never came true": sse(
+        events({"text": "Hel", "done": False}, {"text": "lo", "done": False}), "missing-terminal-event"
+    ),
+    "a flag that came true": sse(
+        events({"text": "Hel", "done": False}, {"text": "lo", "done": True}), "", "missing-terminal-event"
+    ),
+    "a flag of a stream that was left": sse(
+        events({"text": "Hel", "done": False}), "", "missing-terminal-event", end="left"
+    ),
+    "an end of its own name": sse(
+        events({"text": "Hi"}) + "event: done\ndata: {}\n\n", "", "connection-broken", end="reset"
     ),
     "items on lines": visitor(
         "".join(f"data: - Item number {n}.\ndata: \n\n" for n in range(5)) + DONE, "", "glued-pieces raw-line-break"

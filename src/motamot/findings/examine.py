@@ -30,6 +30,7 @@ _DELTAS_MIN = 4  # fewer say nothing of whether an answer was live
 _LIVE_SECONDS = 0.5  # an answer that took less was as good as there at once
 _MISSING_AT_END = frozenset(
     {"finish-missing", "done-missing", "usage-missing", "tool-args-truncated", "unterminated-last-event"}
+    | {"missing-terminal-event"}
 )
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from motamot.findings.faults import (
     ag_ui,
     block_ends,
+    broken,
     characters,
     comments,
     completions,
@@ -52,6 +53,7 @@ RULES: tuple[Rule, ...] = (
     pieces.GLUED_PIECES,
     pieces.WIRE_IN_TEXT,
     endings.MISSING_TERMINAL_EVENT,
+    broken.CONNECTION_BROKEN,
     endings.EMPTY_STREAM,
     endings.DONE_IN_TEXT,
     endings.FOREIGN_END_MARK,

@@ -8,6 +8,7 @@ __all__ = [
     "CACHE",
     "DECODE",
     "HTTP",
+    "HTTP_INCOMPLETE",
     "HTTP_TYPE",
     "JSON",
     "NGINX",
@@ -32,6 +33,9 @@ SSE_PROCESS = f"[WHATWG HTML, server-sent events, Processing model]({_HTML}#sse-
 DECODE = "[WHATWG Encoding, UTF-8 decode](https://encoding.spec.whatwg.org/#utf-8-decode)"
 JSON = "[RFC 8259, The JSON Data Interchange Format](https://www.rfc-editor.org/rfc/rfc8259)"
 HTTP = "[RFC 9110, HTTP Semantics](https://www.rfc-editor.org/rfc/rfc9110)"
+HTTP_INCOMPLETE = (
+    "[RFC 9112, section 8, Handling Incomplete Messages](https://www.rfc-editor.org/rfc/rfc9112#section-8)"
+)
 HTTP_TYPE = "[RFC 9110, section 8.3, Content-Type](https://www.rfc-editor.org/rfc/rfc9110#section-8.3)"
 CACHE = "[RFC 9111, section 5.2.2, Cache-Control](https://www.rfc-editor.org/rfc/rfc9111#section-5.2.2)"
 NGINX = "[nginx, proxy_buffering](https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering)"

@@ -17,7 +17,51 @@ __all__ = ["EMPTY", "EVENT_STREAM", "HTML", "JSON", "JSON_LINES", "TEXT"]
 
 _JSON_BYTES = 16 << 20
 _WHOLE_KEYS = ("text", "naturalLanguageAnswer", "answer", "content", "response", "output_text", "reply", "message")
+_END_NAMES = frozenset({"done", "end", "finish", "finished", "complete", "completed"})
+_END_FLAGS = ("done", "finished", "is_finished", "is_end")
 _PIECE_KEYS = ("token", "delta", "text", "content", "chunk", "response", "answer", "output")
+
+
+class _Ends:
+    """The ends that protocols of one's own have: an event or a type of such a name, or a flag that comes to be true."""
+
+    def __init__(self, hear: Hear) -> None:
+        self._hear = hear
+        self._flag = ""  # seen false: a true one must follow
+        self._ended = False
+
+    def named(self, name: str) -> None:
+        """An event of that name came."""
+        if name.lower() in _END_NAMES:
+            self._end(name)
+
+    def value(self, value: Any) -> None:
+        """An event's JSON value."""
+        if not isinstance(value, dict):
+            return
+        for key in ("type", "event"):
+            if isinstance(value.get(key), str):
+                self.named(value[key])
+        for flag in _END_FLAGS:
+            if value.get(flag) is True:
+                self._end(flag)
+            elif value.get(flag) is False:
+                self._flag = flag
+
+    def marked(self) -> None:
+        """`[DONE]` came."""
+        self._end(DONE)
+
+    def _end(self, word: str) -> None:
+        self._ended = True
+        self._hear.ended(word)
+
+    def close(self) -> None:
+        """The body has ended: a flag that was false to the last promised an end that did not come."""
+        if self._flag and not self._ended:
+            self._hear.note(
+                "missing-terminal-event", f"the stream ended without its end: `{self._flag}` was false to the last"
+            )
 
 
 class _Raw(Reading):
@@ -25,13 +69,19 @@ class _Raw(Reading):
 
     wants_events = True
 
+    def __init__(self, hear: Hear) -> None:
+        super().__init__(hear)
+        self._ends = _Ends(hear)
+
     def event(self, event: Event) -> None:
         if event.data == DONE:
-            self.hear.ended(DONE)
+            self._ends.marked()
             return
+        self._ends.named(event.event)
         if event.data.startswith("{"):
             values, rest = json_values(event.data)
             if len(values) == 1 and not rest:
+                self._ends.value(values[0])
                 piece = _text_of(values[0], _PIECE_KEYS)
                 if piece:
                     self.hear.text(piece)
@@ -41,20 +91,31 @@ class _Raw(Reading):
         if event.data:
             self.hear.text(event.data)
 
+    def close(self) -> None:
+        self._ends.close()
+
 
 class _Lines(Reading):
     """A JSON value a line, of no protocol that is known."""
+
+    def __init__(self, hear: Hear) -> None:
+        super().__init__(hear)
+        self._ends = _Ends(hear)
 
     def take(self, raw: bytes) -> None:
         line = raw.decode("utf-8", "replace").strip()
         if line:
             values, rest = json_values(line)
             for value in values:
+                self._ends.value(value)
                 text = _text_of(value, _PIECE_KEYS)
                 if text:
                     self.hear.text(text)
             if rest:
                 self.hear.note("json-parse", "a line is not a JSON value")
+
+    def close(self) -> None:
+        self._ends.close()
 
 
 class _Plain(Reading):
