@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from motamot.findings import PROTOCOLS, examine
+from motamot.findings import PROTOCOLS, Promise, examine
 from motamot.findings.recognise import Shape, protocol_named, recognise
 from motamot.tape.tape import Piece, Tape
 from tests.findings.examples import AG_TEXT, FIN, MORCEAUX, ROUTING, UI_END, UI_TEXT, ag, ui
@@ -44,6 +44,18 @@ ANTHROPIC = "".join(
         {"type": "message_stop"},
     )
 )
+GEMINI = events(
+    {"candidates": [{"content": {"parts": [{"text": "think", "thought": True}], "role": "model"}, "index": 0}]},
+    {
+        "candidates": [{"content": {"parts": [{"text": "H"}], "role": "model"}}],
+        "usageMetadata": {"promptTokenCount": 4},
+    },
+    {
+        "candidates": [{"content": {"parts": [{"text": "i"}], "role": "model"}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 4, "candidatesTokenCount": 2, "thoughtsTokenCount": 5},
+    },
+)
+GEMINI_ARRAY = "[" + ",\n".join(line[6:] for line in GEMINI.splitlines() if line) + "]"
 OLLAMA = (
     '{"model":"m","message":{"role":"assistant","content":"Hi"},"done":false}\n'
     '{"model":"m","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop",'
@@ -91,6 +103,13 @@ BODIES: dict[str, tuple[str, Shape, str, str]] = {
         "anthropic",
         "Hi",
     ),
+    "gemini": (GEMINI, Shape.EVENTS, "gemini", "Hi"),
+    "gemini as an array": (GEMINI_ARRAY, Shape.JSON, "json", "Hi"),
+    "JSON strings": (events('"He said "', '"\\"Hi\\"\\n"'), Shape.EVENTS, "json-strings", 'He said "Hi"\n'),
+    "JSON strings with a mark": (events('"H"', '"i"', "[DONE]"), Shape.EVENTS, "json-strings", "Hi"),
+    "JSON strings with an object": (events('"H"', '"i"', {"done": True}), Shape.EVENTS, "json-strings", "Hi"),
+    "JSON strings of half pairs": (events('"\\ud83d"', '"\\ude00"'), Shape.EVENTS, "json-strings", "\U0001f600"),
+    "text with a quotation": (events('"Hi"', " she said", "[DONE]"), Shape.EVENTS, "ga-text", '"Hi" she said'),
     "ollama": (OLLAMA, Shape.LINES, "ollama", "Hi"),
     "ollama in one line": (OLLAMA.split("\n")[1].replace('""', '"Hi"'), Shape.LINES, "ollama", "Hi"),
     "ui-message": (ui(*UI_TEXT, *UI_END), Shape.EVENTS, "ui-message", "Hi"),
@@ -211,3 +230,42 @@ def test_a_delta_that_looks_like_another_protocol_is_text() -> None:
         assert recognise(tape(events(ROUTING, value, "[DONE]"))).protocol == "ga-text"
         assert recognise(tape("id: x.1\n" + events({"morceau": json.dumps(value)}) + FIN)).protocol == "morceaux"
     assert recognise(tape(events("[DONE]", "more") + DONE)).protocol == "ga-text"
+
+
+def test_the_tokens_of_gemini_and_of_responses_are_read() -> None:
+    for body in (GEMINI, GEMINI_ARRAY):
+        examined = examine(tape(body))
+        assert examined.usage is not None and examined.ended == "STOP"
+        assert (examined.usage.prompt_tokens, examined.usage.completion_tokens) == (4, 7)
+        assert examined.usage.reasoning_tokens == 5 and examined.judged[Promise.ACCOUNTED] == "kept"
+    usage = {"input_tokens": 7, "output_tokens": 3, "output_tokens_details": {"reasoning_tokens": 1}}
+    told = RESPONSES.replace('"sequence_number": 3, "response": {}', f'"response": {{"usage": {json.dumps(usage)}}}')
+    examined = examine(tape(told))
+    assert examined.usage is not None and examined.judged[Promise.ACCOUNTED] == "kept"
+    assert (examined.usage.prompt_tokens, examined.usage.completion_tokens) == (7, 3)
+    assert examined.usage.reasoning_tokens == 1
+
+
+def test_a_stream_of_gemini_that_ends_without_a_reason_has_no_end() -> None:
+    body = GEMINI.replace(', "finishReason": "STOP"', "")
+    assert "missing-terminal-event" in {finding.id for finding in examine(tape(body)).findings}
+    assert examine(tape(GEMINI)).findings == ()
+
+
+def test_what_gemini_should_not_send_is_read_without_harm() -> None:
+    odd: tuple[object, ...] = ([], [1], [{"content": 1}], [{"content": {"parts": 7}}], [{"content": {"parts": [1]}}])
+    for candidates in odd:
+        body = events({"candidates": candidates, "usageMetadata": {"promptTokenCount": -1}, "promptFeedback": 3})
+        assert examine(tape(GEMINI + body)).text == "Hi"
+
+
+def test_json_strings_are_no_difference_to_the_whole_answer() -> None:
+    assert examine(tape(events('"He"', '"llo\\n"')), whole="Hello\n").findings == ()
+
+
+def test_events_without_a_text_that_is_found_are_said_to_be_so() -> None:
+    examined = examine(tape(events({"zz": {"deep": "Hello"}}, {"zz": {"deep": " you"}})))
+    assert not examined.text_found
+    assert examined.judged[Promise.EXACT] == "not judged: no text was found in the events"
+    assert examine(tape('{"zz": 1}')).judged[Promise.EXACT] == "not judged: no text was found in the document"
+    assert examine(tape(text("Hi") + END)).text_found

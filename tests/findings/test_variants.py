@@ -26,7 +26,6 @@ from tests.findings.examples import (
 )
 from tests.findings.tapes import DIALECTS, DONE, END, USAGE, call, chunk, delta, events, finish, tape, text
 
-
 PLAIN = (("content-type", "text/plain"),)
 LINES = (("content-type", "application/x-ndjson"),)
 

@@ -61,6 +61,7 @@ class Examination:
     findings:   ordered by promise, then by place.
     text:       the answer as a right reader has it, at most 16 MiB of it.
     ended:      the word of the answer's own end, or None: it did not come.
+    text_found: something of an answer was found in it: text, reasoning or a piece of a tool call.
     judged:     of each promise `lost`, `kept` or `not judged: ` and why.
     usage:      the tokens, where an upstream protocol reported them.
     bytes, events, comments, deltas: of the body; what was dispatched; pieces of text, reasoning or tool calls.
@@ -78,6 +79,7 @@ class Examination:
     events: int = 0
     comments: int = 0
     deltas: int = 0
+    text_found: bool = True
     times: Times = field(default_factory=Times)
     notes: tuple[str, ...] = ()
 
@@ -167,6 +169,7 @@ class _Pass:
         if scene.tape.ended_at is not None:
             scene.at = scene.tape.ended_at
         scene.turn = turn = self._reading.close()
+        scene.usage = turn.usage if turn is not None else self._reading.usage
         if turn is not None and turn.error is not None and turn.error.code == "limit":
             scene.truncated = True
         for finder in self._finders:
@@ -265,7 +268,7 @@ class _Pass:
             scene.sightings.findings(),
             key=lambda finding: (order.index(finding.fault.promise), _place(finding), finding.id),
         )
-        usage = scene.turn.usage if scene.turn is not None else None
+        usage = scene.usage
         return Examination(
             recognised=scene.recognised,
             findings=tuple(findings),
@@ -277,6 +280,7 @@ class _Pass:
             events=scene.events,
             comments=scene.comments,
             deltas=scene.deltas,
+            text_found=scene.deltas > 0,
             times=_times(scene),
             notes=tuple(dict.fromkeys(self._notes)),
         )
@@ -353,6 +357,10 @@ def _judge(promise: Promise, scene: Scene, findings: list[Finding]) -> str:
 
 
 def _exact(scene: Scene) -> str | None:
+    if not scene.deltas and scene.events:
+        return "no text was found in the events"
+    if not scene.deltas and scene.shape is Shape.JSON and scene.bytes:
+        return "no text was found in the document"
     if not scene.deltas:
         return "there is no answer in it"
     if scene.over is not None or scene.truncated:
@@ -392,11 +400,11 @@ def _stoppable(_: Scene) -> str | None:
 
 
 def _accounted(scene: Scene) -> str | None:
+    if scene.usage is not None and scene.usage.source is Source.REPORTED:
+        return None
     if scene.protocol not in UPSTREAM:
         return "what was booked is not on this wire"
-    if scene.turn is None or scene.turn.usage is None or scene.turn.usage.source is not Source.REPORTED:
-        return "the recording does not hold the tokens"
-    return None
+    return "the recording does not hold the tokens"
 
 
 def _safe(_: Scene) -> str | None:

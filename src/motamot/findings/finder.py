@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from motamot.answer import Usage
 from motamot.findings.finding import Evidence, Fault, Finding
 from motamot.findings.reading import TEXT_BYTES
 from motamot.findings.recognise import Recognised
@@ -93,7 +94,7 @@ class Scene:
     bytes:           of the body so far.
     ended:           the answer's own end has come; its word, or None.
     over:            the offset from which nothing was read, because an event was too large; None elsewhere.
-    turn:            the completion, for an upstream protocol, at the end.
+    turn:            the completion, for an upstream protocol, at the end; usage: the tokens that were reported.
     """
 
     def __init__(self, tape: Tape, recognised: Recognised, whole: str | None) -> None:
@@ -113,6 +114,7 @@ class Scene:
         self.cr: int | None = None
         self.over: int | None = None
         self.turn: Turn | None = None
+        self.usage: Usage | None = None
         self.truncated = False  # the text is longer than is kept
         self._texts: list[str] = []
         self._room = TEXT_BYTES

@@ -7,17 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from motamot.answer import SurrogateJoiner
+from motamot.answer import SurrogateJoiner, Usage
 from motamot.model.events import json_values
 from motamot.model.turn import Turn
 from motamot.sse import Event
 
-__all__ = ["DONE", "TEXT_BYTES", "Hear", "JsonReading", "Reading", "look_strictly", "values_of"]
+__all__ = ["DONE", "TEXT_BYTES", "Hear", "JsonReading", "Reading", "look_strictly", "reported", "values_of"]
 
 TEXT_BYTES = 16 << 20
 """How much of the answer's text is kept, four times what motamot lets an answer grow to."""
 
 DONE = "[DONE]"
+_TOKENS_MOST = 1 << 53
 _PINGS = {"ping", "keep-alive", "keepalive", "heartbeat"}
 
 
@@ -36,9 +37,11 @@ class Reading:
     """Reads one tape; nothing of it raises, whatever comes.
 
     wants_events: it is given each event, too, beside the bytes.
+    usage:        the tokens that were reported, where that is read and `close` gives no completion.
     """
 
     wants_events = False
+    usage: Usage | None = None
 
     def __init__(self, hear: Hear) -> None:
         self.hear = hear
@@ -82,18 +85,21 @@ class JsonReading(Reading):
         if event.data.strip() == DONE:
             return
         for value in values_of(event, self.hear):
-            if not isinstance(value, dict):
-                continue
-            text = self.text_of(value)
-            if text is not None:
-                text = self._joiner.feed(text)
-                if text:
-                    self.hear.text(text)
-            elif self.is_delta(value):
-                self.hear.delta()
-            end = self.end_of(value)
-            if end is not None:
-                self.hear.ended(end)
+            if isinstance(value, dict):
+                self.read(value)
+
+    def read(self, value: dict[str, Any]) -> None:
+        """The object of one event."""
+        text = self.text_of(value)
+        if text is not None:
+            text = self._joiner.feed(text)
+            if text:
+                self.hear.text(text)
+        elif self.is_delta(value):
+            self.hear.delta()
+        end = self.end_of(value)
+        if end is not None:
+            self.hear.ended(end)
 
     def close(self) -> None:
         held = self._joiner.close()
@@ -119,6 +125,11 @@ def values_of(event: Event, hear: Hear) -> list[Any]:
     for value in values:
         hear.value(value)
     return values
+
+
+def reported(count: Any) -> int:
+    """A count of tokens as it was reported; 0 for what is none."""
+    return count if type(count) is int and 0 <= count <= _TOKENS_MOST else 0
 
 
 def look_strictly(raw: bytes, hear: Hear) -> None:

@@ -218,6 +218,8 @@ def _of_text_events(tape: Tape, events: list[Event], told: list[dict[str, Any] |
         if isinstance(error["error"], dict):
             return _is("openai", Shape.EVENTS, "guess", "an error object as OpenAI's servers send it")
         return _is("ga-text", Shape.EVENTS, "guess", "an error text alone, as Guitar Alchemist's hosts send it")
+    if _are_strings(events, told):
+        return _is("json-strings", Shape.EVENTS, "likely", "the data of each event is a JSON string")
     jsons = sum(value is not None for value in told)
     kinds = {value.get("type") for value in told if value is not None}
     if kinds & _UI_MAYBE and jsons * 2 > len(events):
@@ -230,6 +232,18 @@ def _of_text_events(tape: Tape, events: list[Event], told: list[dict[str, Any] |
         if any(event.data.strip() == "[DONE]" for event in events) or b"[DONE]" in _tail(tape):
             return _is("ga-text", Shape.EVENTS, "likely", "raw text in the data, and `[DONE]`")
     return _is("event-stream", Shape.EVENTS, "certain", "events of a kind that is not known")
+
+
+def _are_strings(events: list[Event], told: list[dict[str, Any] | None]) -> bool:
+    """Whether the data of each event is a JSON string; objects, `[DONE]` and blank data aside."""
+    datas = [event.data.strip() for event, value in zip(events, told, strict=True) if value is None]
+    datas = [data for data in datas if data not in ("", "[DONE]")]
+    return bool(datas) and all(_is_string(data) for data in datas)
+
+
+def _is_string(data: str) -> bool:
+    values, rest = json_values(data) if data.startswith('"') else ([], "")
+    return len(values) == 1 and not rest and isinstance(values[0], str)
 
 
 def _tail(tape: Tape) -> bytes:

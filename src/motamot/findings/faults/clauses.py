@@ -7,6 +7,7 @@ __all__ = [
     "ANTHROPIC",
     "CACHE",
     "DECODE",
+    "GEMINI",
     "HTTP",
     "HTTP_INCOMPLETE",
     "HTTP_TYPE",
@@ -31,6 +32,7 @@ SSE_INTERPRET = f"[WHATWG HTML, Interpreting an event stream]({_HTML}#event-stre
 SSE_AUTHORING = f"[WHATWG HTML, server-sent events, Authoring notes]({_HTML}#authoring-notes)"
 SSE_PROCESS = f"[WHATWG HTML, server-sent events, Processing model]({_HTML}#sse-processing-model)"
 DECODE = "[WHATWG Encoding, UTF-8 decode](https://encoding.spec.whatwg.org/#utf-8-decode)"
+GEMINI = "[Gemini API, generating content](https://ai.google.dev/api/generate-content)"
 JSON = "[RFC 8259, The JSON Data Interchange Format](https://www.rfc-editor.org/rfc/rfc8259)"
 HTTP = "[RFC 9110, HTTP Semantics](https://www.rfc-editor.org/rfc/rfc9110)"
 HTTP_INCOMPLETE = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from motamot.findings.faults.clauses import AG_UI, OPENAI, RESPONSES, SSE_PROCESS, UI_MESSAGE
+from motamot.findings.faults.clauses import AG_UI, GEMINI, OPENAI, RESPONSES, SSE_PROCESS, UI_MESSAGE
 from motamot.findings.finder import Finder, Rule, Scene, quoted
 from motamot.findings.finding import Evidence, Fault, Level, Promise
 from motamot.findings.known import KNOWN, RAW
@@ -35,6 +35,7 @@ MISSING_TERMINAL_EVENT = Rule(
         level=Level.MUST,
         title="the stream ends without the protocol's end",
         clause=f"{UI_MESSAGE}: `finish`; {AG_UI}: `RUN_FINISHED`; {RESPONSES}: `response.completed`; "
+        f"{GEMINI}: `finishReason`; "
         f"{SSE_PROCESS}: an EventSource whose stream just ends connects again",
         remedy="Send the end in every case: done, cut, stopped and failed, also out of an exception handler.",
         harm="Clients take a cut answer for a whole one; a browser's EventSource asks, and pays, again.",

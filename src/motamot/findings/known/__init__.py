@@ -13,6 +13,7 @@ from motamot.findings.known.ag_ui import AG_UI
 from motamot.findings.known.anthropic import ANTHROPIC
 from motamot.findings.known.base import Known
 from motamot.findings.known.ga_text import GA_TEXT
+from motamot.findings.known.gemini import GEMINI
 from motamot.findings.known.morceaux import MORCEAUX
 from motamot.findings.known.motamot import MOTAMOT
 from motamot.findings.known.ollama import OLLAMA
@@ -32,10 +33,12 @@ KNOWN: Mapping[str, Known] = MappingProxyType(
             OPENAI,
             RESPONSES,
             ANTHROPIC,
+            GEMINI,
             OLLAMA,
             UI_MESSAGE,
             AG_UI,
             others.EVENT_STREAM,
+            others.JSON_STRINGS,
             others.JSON_LINES,
             others.JSON,
             others.TEXT,

@@ -5,15 +5,17 @@ from __future__ import annotations
 import codecs
 from typing import Any
 
+from motamot.answer import SurrogateJoiner
 from motamot.findings.known.base import Known
 from motamot.findings.known.completion import Completion
+from motamot.findings.known.gemini import Gemini, is_gemini
 from motamot.findings.reading import DONE, Hear, Reading
 from motamot.model.assembly import Kind
 from motamot.model.events import json_values
 from motamot.model.turn import Turn
 from motamot.sse import Event
 
-__all__ = ["EMPTY", "EVENT_STREAM", "HTML", "JSON", "JSON_LINES", "TEXT"]
+__all__ = ["EMPTY", "EVENT_STREAM", "HTML", "JSON", "JSON_LINES", "JSON_STRINGS", "TEXT"]
 
 _JSON_BYTES = 16 << 20
 _WHOLE_KEYS = ("text", "naturalLanguageAnswer", "answer", "content", "response", "output_text", "reply", "message")
@@ -95,6 +97,30 @@ class _Raw(Reading):
         self._ends.close()
 
 
+class _Strings(_Raw):
+    """Events whose data is a JSON string: a piece of the text."""
+
+    def __init__(self, hear: Hear) -> None:
+        super().__init__(hear)
+        self._joiner = SurrogateJoiner()
+
+    def event(self, event: Event) -> None:
+        values, rest = json_values(event.data) if event.data.startswith('"') else ([], "")
+        if len(values) != 1 or rest or not isinstance(values[0], str):
+            super().event(event)
+            return
+        self._ends.named(event.event)
+        text = self._joiner.feed(values[0])
+        if text:
+            self.hear.text(text)
+
+    def close(self) -> None:
+        held = self._joiner.close()
+        if held:
+            self.hear.text(held)
+        super().close()
+
+
 class _Lines(Reading):
     """A JSON value a line, of no protocol that is known."""
 
@@ -156,6 +182,14 @@ class _Document(Reading):
             upstream = Completion(self.hear, kind)
             upstream.take(bytes(self._body))
             return upstream.close()
+        objects = value if isinstance(value, list) else [value]
+        if any(is_gemini(one) for one in objects):
+            gemini = Gemini(self.hear)
+            for one in objects:
+                if isinstance(one, dict):
+                    gemini.read(one)
+            gemini.close()
+            self.usage = gemini.usage
         text = _text_of(value)
         if text:
             self.hear.text(text)
@@ -176,6 +210,7 @@ def _text_of(value: Any, keys: tuple[str, ...] = _WHOLE_KEYS) -> str:
 EVENT_STREAM = Known(
     name="event-stream", what="an event stream of a kind that is not known", aliases=("sse",), reading=_Raw, raw=True
 )
+JSON_STRINGS = Known(name="json-strings", what="an event stream whose data are JSON strings", reading=_Strings)
 JSON_LINES = Known(name="json-lines", what="one JSON value a line", reading=_Lines)
 JSON = Known(name="json", what="one JSON document", reading=_Document)
 TEXT = Known(name="text", what="plain text", reading=_Plain)
