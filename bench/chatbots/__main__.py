@@ -36,8 +36,11 @@ def main() -> None:
     """Examine the stacks that are named, or all."""
     known = {stack.name: stack for stack in STACKS}
     parser = argparse.ArgumentParser(prog="python -m bench.chatbots", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *known], help="of the stacks; else all")
-    for name in parser.parse_args().names or known:
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(known)}; else all")
+    names = parser.parse_args().names or list(known)
+    if unknown := sorted(set(names) - set(known)):
+        parser.error(f"there is no {unknown[0]}: {', '.join(known)}")
+    for name in names:
         told = examined(known[name])
         found = results()
         found["stacks"][name] = told
