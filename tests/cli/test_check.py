@@ -23,6 +23,7 @@ raw.sse
   protocol   ga-text, raw text in `data:` lines, ended by `[DONE]`, as Guitar Alchemist's chatbot
              sends it (certain: the first event is a routing object)
   answer     114 bytes, 3 events, 1 delta, 7 characters of text
+  ended      complete
 
   exact      lost
   live       not judged: the recording holds no times

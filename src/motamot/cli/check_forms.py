@@ -59,6 +59,8 @@ def _recording(one: Checked, width: int, paint: _Paint) -> Iterator[str]:
         return
     for name, words in _facts(one):
         yield from _filled(words, f"  {name:<{_NAME}} ", width)
+    if one.unjudged is not None and one.state is State.UNCHECKED:
+        yield from _filled(one.unjudged, "  not checked: ", width)
     yield ""
     for promise in Promise:
         told = one.judged(promise)
@@ -74,6 +76,10 @@ def _facts(one: Checked) -> Iterator[tuple[str, str]]:
         sure = examined.recognised
         yield "protocol", f"{examined.protocol}, {PROTOCOLS[examined.protocol]} ({sure.sure}: {sure.why})"
         yield "answer", _figures(examined, tape)
+        if one.failed is not None:
+            yield "ended", f"failed ({one.failed})" if one.failed else "failed"
+        elif examined.ended is not None:
+            yield "ended", examined.ended
         if times := _times(examined, tape):
             yield "times", times
         if examined.usage is not None:
@@ -196,7 +202,7 @@ def json_text(report: Report) -> str:
 
 
 def _json_recording(one: Checked) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": encodable(one.name), "state": str(one.state), "problem": one.problem}
+    told: dict[str, Any] = {"name": encodable(one.name), "state": str(one.state), "problem": _problem(one)}
     if one.tape is not None:
         asked = one.tape.request
         told |= {
@@ -218,6 +224,7 @@ def _json_recording(one: Checked) -> dict[str, Any]:
             "deltas": examined.deltas,
             "text_characters": len(examined.text),
             "ended": examined.ended,
+            "failed": None if one.failed is None else encodable(one.failed),
             "times": {
                 name: getattr(examined.times, name)
                 for name in ("head", "first_byte", "first_delta", "first_text", "last_text", "end", "silence")
@@ -235,6 +242,11 @@ def _json_recording(one: Checked) -> dict[str, Any]:
         compared = one.compared
         told["page"] = {"where": compared.where, "characters": compared.shown, "not_judged": list(compared.reasons)}
     return told
+
+
+def _problem(one: Checked) -> str | None:
+    problem = one.problem or (one.unjudged if one.state is State.UNCHECKED else None)
+    return None if problem is None else encodable(problem)
 
 
 def _judged(one: Checked, promise: Promise) -> dict[str, str | None]:
@@ -273,9 +285,9 @@ def junit(report: Report) -> bytes:
                 message = "; ".join(f"{finding.id}: {finding.message}" for finding in lost)
                 failure = SubElement(case, "failure", type=lost[0].id, message=_xml(message))
                 failure.text = _xml("\n".join(_findings(lost, 100, _Paint(False))).strip())
-            elif one.problem is not None and not one.skipped:
+            elif problem := _not_checked(one, promise):
                 count["errors"] += 1
-                SubElement(case, "error", type="not-checked", message=_xml(one.problem))
+                SubElement(case, "error", type="not-checked", message=_xml(problem))
             elif (told := one.judged(promise)) != "kept":
                 count["skipped"] += 1
                 SubElement(case, "skipped", message=_xml(told))
@@ -283,6 +295,13 @@ def junit(report: Report) -> bytes:
             suite.set(name, str(number))
     data: bytes = tostring(suites, encoding="utf-8", xml_declaration=True)
     return data + b"\n"
+
+
+def _not_checked(one: Checked, promise: Promise) -> str | None:
+    """Why a case is an error: of a stream that says nothing only the first promise is, the others are judged."""
+    if one.skipped:
+        return None
+    return one.problem or (one.unjudged if promise is Promise.EXACT and one.state is State.UNCHECKED else None)
 
 
 def _counts(finding: Finding) -> bool:

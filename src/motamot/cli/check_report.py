@@ -43,6 +43,8 @@ class Checked:
     name:     what it is, as a heading: a file, or method and address.
     examined: None where there was nothing to examine.
     problem:  why it could not be checked, or None.
+    failed:   the code and words of an answer that says it failed, perhaps ""; None for one that does not.
+    unjudged: there is a stream, and that nothing was found in it says nothing: why, or None.
     skipped:  it is no stream, and others of the same recording are.
     findings: of the wire and of the page, those that are reported.
     compared: with the page, where a page was visited.
@@ -52,6 +54,8 @@ class Checked:
     tape: Tape | None = None
     examined: Examination | None = None
     problem: str | None = None
+    failed: str | None = None
+    unjudged: str | None = None
     skipped: bool = False
     findings: tuple[Finding, ...] = ()
     compared: Compared | None = None
@@ -63,7 +67,7 @@ class Checked:
             return State.LOST
         if self.skipped:
             return State.SKIPPED
-        return State.KEPT if self.problem is None else State.UNCHECKED
+        return State.KEPT if self.problem is None and self.unjudged is None else State.UNCHECKED
 
     @property
     def losses(self) -> int:
@@ -76,6 +80,8 @@ class Checked:
             return "lost"
         if self.examined is None or self.problem is not None:
             return f"not judged: {self.problem or 'there is no stream'}"
+        if promise is Promise.EXACT and self.unjudged is not None:
+            return f"not judged: {self.unjudged}"
         told = self.examined.judged[promise]
         if told == "lost":
             return "not judged: what was found is left out of this report"
@@ -126,13 +132,17 @@ def filtered(recordings: Sequence[Checked], *, only: Collection[str], ignore: Co
         return (not only or finding.id in only) and finding.id not in ignore
 
     kept = [replace(one, findings=tuple(filter(wanted, one.findings))) for one in recordings]
-    streams = any(one.problem is None for one in kept)
+    streams = any(one.problem is None and not _is_no_stream(one) for one in kept)
     return Report(recordings=tuple(replace(one, skipped=streams and _is_no_stream(one)) for one in kept))
 
 
 def _is_no_stream(one: Checked) -> bool:
-    """A whole page or document that came properly: a browser's recording holds such beside its streams."""
-    if one.examined is None or one.tape is None or one.problem is None:
+    """What a browser's recording holds beside its answers: a whole page or document that came properly, or, of a page
+    that was visited, a stream of news that holds no answer.
+    """
+    if one.examined is None or one.tape is None:
         return False
+    if one.problem is None:
+        return one.compared is not None and one.failed is None and not one.examined.deltas
     fine = one.tape.status is None or one.tape.status < 300
     return fine and one.examined.recognised.shape in (Shape.HTML, Shape.JSON)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from motamot.cli.check_outcome import failure, still_open, unjudged
 from motamot.cli.check_report import Checked, Whole
 from motamot.cli.console import is_terminal, say
 from motamot.errors import InvalidRequest
@@ -181,7 +182,16 @@ def _checked(tape: Tape, name: str, protocol: str | None, whole: Answer | None) 
     if whole is not None:
         equal = _line_ends(examined.text) == _line_ends(whole.text)
         compared = Whole(characters=len(whole.text), path=whole.path, equal=equal)
-    return Checked(name=name, tape=tape, examined=examined, findings=examined.findings, whole=compared)
+    failed = failure(tape, examined)
+    return Checked(
+        name=name,
+        tape=tape,
+        examined=still_open(tape, examined),
+        failed=failed,
+        unjudged=unjudged(tape, examined, failed),
+        findings=examined.findings,
+        whole=compared,
+    )
 
 
 def _line_ends(text: str) -> str:
@@ -255,10 +265,4 @@ def _of_page(heard: Heard, name: str, protocol: str | None) -> Checked:
     if one.problem is not None or one.examined is None:
         return one
     compared = compare(heard, one.examined.text)
-    return Checked(
-        name=name,
-        tape=heard.tape,
-        examined=one.examined,
-        findings=(*one.findings, *compared.findings),
-        compared=compared,
-    )
+    return replace(one, findings=(*one.findings, *compared.findings), compared=compared)
