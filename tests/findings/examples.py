@@ -243,6 +243,11 @@ EXAMPLES: dict[str, Example] = {
         alike=timed(*spread(0.1, 0.31, 0.9, 0.9, 1.21, 1.9, 1.9, 2.15, 2.41, 2.75, 3.0, 3.4), upstream_at=PRODUCED),
         why="A network is uneven, and two pieces may share a packet.",
     ),
+    "open-after-end": Example(
+        shows=timed((0.1, HI + END), ended_at=15.0, end="left"),
+        alike=timed((0.1, HI), (15.0, END), ended_at=15.2),
+        why="The end came late, and the close with it.",
+    ),
     "no-keepalive": Example(
         shows=timed((0.2, text("Let me think.")), (48.0, text(" Yes.")), (48.1, END)),
         alike=timed((0.2, text("Let me think.")), (15.0, ":\n"), (30.0, ":\n"), (48.0, text(" Yes.")), (48.1, END)),

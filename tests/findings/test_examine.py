@@ -18,7 +18,7 @@ from motamot.findings.recognise import Shape
 from motamot.protocols import PROTOCOLS as OURS
 from motamot.protocols import Asked
 from motamot.tape.tape import Piece, Tape
-from tests.findings.examples import AG_TEXT, EXAMPLES, FIN, LIVE, MORCEAUX, ROUTING, UI_END, UI_TEXT, ag, ui
+from tests.findings.examples import AG_TEXT, EXAMPLES, FIN, HI, LIVE, MORCEAUX, ROUTING, UI_END, UI_TEXT, ag, ui
 from tests.findings.tapes import DATA, DONE, END, HEAD_ONLY, USAGE, delta, events, finish, tape, text, timed
 
 
@@ -309,3 +309,29 @@ def comparable(examined: Examination) -> tuple[object, ...]:
         told["findings"] = [(finding.id, finding.message) for finding in examined.findings]
         told["deltas"] = 0
     return tuple(str(value) for value in told.values())
+
+
+@pytest.mark.parametrize("end", ["left", "unknown", "closed"])
+def test_an_end_that_came_is_held_by_the_recording_however_that_ended(end: str) -> None:
+    assert examine(tape(text("Hi") + END, end=end)).judged[Promise.EXACT] == "kept"
+    for body in (events("Hi", "[DONE]"), events({"text": "Hi"}, "[DONE]"), events({"text": "Hi", "done": True})):
+        examined = examine(tape(body, end=end))
+        assert examined.judged[Promise.EXACT].startswith("not judged: the wire loses nothing"), body
+        assert examine(tape(body, end=end), whole="Hi").judged[Promise.EXACT] == "kept"
+    assert "hold the answer's end" in examine(tape(events({"text": "Hi"}), end=end)).judged[Promise.EXACT]
+
+
+def test_a_connection_that_only_comments_keep_open_is_open_after_the_end() -> None:
+    kept = [(5.0 * number, ": x\n\n") for number in range(1, 9)]
+    for body in (HI + END, events("Hi", "[DONE]"), events({"text": "Hi", "done": True}), MORCEAUX + FIN):
+        (finding,) = [one for one in examine(timed((0.1, body), *kept)).findings if one.id == "open-after-end"]
+        assert "stayed open for 40 s" in finding.message
+        assert "open-after-end" not in names(timed((0.1, body), (4.0, ": x\n\n")))
+        assert "open-after-end" not in names(timed((0.1, body), *kept, source="har"))
+
+
+def test_a_stream_without_an_end_mark_that_was_left_is_said_to_be_one() -> None:
+    for end, said in (("left", True), ("closed", False)):
+        examined = examine(timed((0.1, events({"text": "Hi"})), ended_at=9.0, end=end))
+        assert any("No end mark had come" in note and "8.9 s" in note for note in examined.notes) is said
+    assert examine(timed((0.1, HI + END), ended_at=9.0, end="left")).notes == ()

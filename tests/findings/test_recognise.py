@@ -137,6 +137,7 @@ BODIES: dict[str, tuple[str, Shape, str, str]] = {
     "a page that speaks of an event stream": (PAGE.replace("502", "data: x\n\n502"), Shape.HTML, "html", ""),
     "events of no protocol": (events("Hello", " there"), Shape.EVENTS, "event-stream", "Hello there"),
     "JSON events of no protocol": (events({"token": "a"}, {"token": "b"}), Shape.EVENTS, "event-stream", "ab"),
+    "one JSON event and a mark": (events({"token": "a"}, "[DONE]"), Shape.EVENTS, "event-stream", "a"),
     "nothing": ("", Shape.EMPTY, "empty", ""),
     "blank lines": ("\n\n  \n", Shape.EMPTY, "empty", ""),
 }

@@ -25,6 +25,7 @@ NOT_JUDGED = "not judged: "
 """How a promise was judged; what follows `NOT_JUDGED` says why it was not."""
 
 _NO_EVENTS = frozenset({"json-lines", "json", "text", "html", "empty"})
+_MARKED = (Shape.EVENTS, Shape.LINES)  # bodies that may have an end mark of their own
 _FAILED = 400  # the first HTTP status of an error
 _DELTAS_MIN = 4  # fewer say nothing of whether an answer was live
 _LIVE_SECONDS = 0.5  # an answer that took less was as good as there at once
@@ -149,6 +150,7 @@ class _Pass:
         ended = scene.tape.ended_at
         if ended is not None and scene.timed and ended - last > scene.silence[0]:
             scene.silence = (ended - last, last, scene.bytes)
+        scene.over_at = ended if ended is not None else last
         self._close(lines)
         return self._examination()
 
@@ -174,6 +176,12 @@ class _Pass:
             scene.truncated = True
         for finder in self._finders:
             finder.at_end()
+        if scene.timed and scene.left and scene.ended is None and scene.deltas and scene.shape in _MARKED:
+            since = (scene.over_at or 0.0) - (scene.last_event_at or 0.0)
+            self._notes.append(
+                f"No end mark had come when whoever recorded it left, {since:.1f} s after the last event: whether more "
+                "would have come, and whether the server ever closes, is not known."
+            )
         if scene.truncated:
             self._notes.append("The answer is longer than 16 MiB: its text was kept up to there.")
 
@@ -184,6 +192,7 @@ class _Pass:
         scene = self.scene
         scene.offset, scene.raw = offset, raw
         scene.events += 1
+        scene.last_event_at = scene.at
         if b"\\ud" in raw or b"\\uD" in raw:
             self._escape(raw)
         self._reading.take(raw)
@@ -208,6 +217,7 @@ class _Pass:
             look(block)
         for event in block.events:
             scene.events += 1
+            scene.last_event_at = scene.at
             if self._events_wanted:
                 self._event(event)
 
@@ -226,7 +236,9 @@ class _Pass:
     def _line(self, offset: int, line: bytes) -> None:
         scene = self.scene
         scene.offset, scene.raw = offset, line[:1024]
-        scene.events += bool(line.strip())
+        if line.strip():
+            scene.events += 1
+            scene.last_event_at = scene.at
         self._reading.take(line)
 
     # What the reading tells.
@@ -365,7 +377,7 @@ def _exact(scene: Scene) -> str | None:
         return "there is no answer in it"
     if scene.over is not None or scene.truncated:
         return "it is too large to be read to its end"
-    if scene.left or scene.ended is None:
+    if scene.ended is None:
         return "the recording does not hold the answer's end"
     if scene.turn is not None and scene.turn.finish in ("error", "incomplete"):
         return "the model broke the answer off"

@@ -90,6 +90,7 @@ class Scene:
     text_deltas, last_text: how many had text, and the last one.
     lumps:           when text arrived.
     began_at, first_delta_at: of the first byte, the first delta; last_byte_at: of the last byte.
+    last_event_at:   when the last event (line) came that is no comment; over_at: when the body was over.
     silences:        the longest time without a byte: (seconds, from, offset).
     bytes:           of the body so far.
     ended:           the answer's own end has come; its word, or None.
@@ -109,6 +110,8 @@ class Scene:
         self.lumps: list[Lump] = []
         self.first_delta_at: float | None = None
         self.silence: tuple[float, float, int] = (0.0, 0.0, 0)
+        self.last_event_at: float | None = None
+        self.over_at: float | None = None
         self.ended: str | None = None
         self.mark = False
         self.cr: int | None = None

@@ -226,7 +226,7 @@ def _of_text_events(tape: Tape, events: list[Event], told: list[dict[str, Any] |
         return _is("ui-message", Shape.EVENTS, "guess", "parts of type start, finish, error or abort only")
     if {"text"} & kinds and jsons * 2 > len(events):
         return _is("motamot", Shape.EVENTS, "guess", "data of type text")
-    if jsons * 2 <= len(events):
+    if jsons * 2 <= sum(event.data.strip() != "[DONE]" for event in events):
         if error is not None:
             return _is("ga-text", Shape.EVENTS, "likely", "raw text, and an error object among it")
         if any(event.data.strip() == "[DONE]" for event in events) or b"[DONE]" in _tail(tape):
