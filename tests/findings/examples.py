@@ -102,6 +102,11 @@ EXAMPLES: dict[str, Example] = {
         alike=tape("data: | chord | notes |\ndata: |---|---|\ndata: | Am | A C E |\n\n" + DONE),
         why="A `data:` line for each line of the text is how the standard writes it.",
     ),
+    "space-eaten": Example(
+        shows=tape("data:Hello\n\ndata: world\n\ndata:, and\n\ndata: all\n\n"),
+        alike=tape('data:{"text": "Hello"}\n\ndata: {"text": " world"}\n\n'),
+        why="In JSON, spaces around the data are nothing.",
+    ),
     "event-without-data": Example(
         shows=tape(MORCEAUX + "event: fin\n\n"),
         alike=tape("event: ping\n\n" + MORCEAUX + FIN),

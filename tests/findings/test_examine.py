@@ -335,3 +335,44 @@ def test_a_stream_without_an_end_mark_that_was_left_is_said_to_be_one() -> None:
         examined = examine(timed((0.1, events({"text": "Hi"})), ended_at=9.0, end=end))
         assert any("No end mark had come" in note and "8.9 s" in note for note in examined.notes) is said
     assert examine(timed((0.1, HI + END), ended_at=9.0, end="left")).notes == ()
+
+
+def test_every_space_that_was_eaten_is_counted() -> None:
+    body = "data: one\n\n" * 4 + "data:two\n\n" + "data: three\n\n" * 8
+    (finding,) = [one for one in examine(tape(body)).findings if one.id == "space-eaten"]
+    assert finding.times == 12 and len(finding.evidence) == 5 and "12 with" in finding.message
+
+
+OMELETTE = (
+    "To make a good omelette, beat three eggs with a pinch of salt, melt butter in a pan over medium heat, pour in the "
+    "eggs and stir gently until they begin to set. Fold it in half, slide it onto a plate and serve it with chives."
+)
+ANOTHER = (
+    "An omelette is quick to cook. First, crack some eggs into a bowl and whisk them. Add pepper. Then heat oil until "
+    "it foams, and let the edges brown. You may fill yours with cheese, mushrooms or herbs; it is best when hot."
+)
+
+
+def test_two_different_answers_are_not_compared() -> None:
+    examined = examine(tape(text(*OMELETTE.split(" ")) + END), whole=ANOTHER)
+    assert examined.findings == ()
+    assert examined.judged[Promise.EXACT] == "not judged: the whole answer is another answer"
+    broken = examine(tape(events({"text": OMELETTE}), end="reset"), whole=ANOTHER)
+    assert broken.judged[Promise.EXACT] == "lost"
+
+
+@pytest.mark.parametrize(
+    "got",
+    [
+        OMELETTE[:60],
+        OMELETTE[-60:],
+        " ".join(OMELETTE.split()[::2]),
+        OMELETTE.replace(" ", ""),
+        OMELETTE * 2,
+        OMELETTE + ANOTHER,
+        OMELETTE.replace("t", "\u00c3\u00a9"),
+        "Sorry, something went wrong.",
+    ],
+)
+def test_what_a_wire_makes_of_an_answer_is_no_other_answer(got: str) -> None:
+    assert "whole-differs" in names(tape(text(got) + END), whole=OMELETTE)

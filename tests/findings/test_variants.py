@@ -486,6 +486,18 @@ VARIANTS: dict[str, Variant] = {
     "items that are not": visitor(
         events(ROUTING, "First we play Am. ", "Then we play a C. ", "And at last G.", "[DONE]"), "", "glued-pieces"
     ),
+    # --- the standard's space
+    "pieces as Spring writes them": visitor("data:Hello\n\ndata: world\n\ndata:[DONE]\n\n", "space-eaten"),
+    "pieces with CRLF": visitor("data:Hello\r\n\r\ndata: world\r\n\r\n", "space-eaten"),
+    "named pieces": visitor("event:token\ndata:Hello\n\nevent:token\ndata: world\n\n", "space-eaten"),
+    "a piece of two lines": visitor("data:Hello\ndata: world\n\n", "space-eaten"),
+    "pieces without any space": visitor("data:Hello\n\ndata:world\n\ndata:[DONE]\n\n", "", "space-eaten"),
+    "pieces with their own space": visitor("data: Hello\n\ndata:  world\n\ndata:[DONE]\n\n", "", "space-eaten"),
+    "blank lines between": visitor("data: Hello\ndata:\ndata: world\n\n" + DONE, "", "space-eaten"),
+    "a status before the pieces": visitor("event:status\ndata:open\n\ndata: Hello\n\n" + DONE, "", "space-eaten"),
+    "a routing object before the pieces": visitor(
+        f"data:{json.dumps(ROUTING)}\n\n" + events("Hello", "world", "[DONE]"), "", "space-eaten"
+    ),
     # --- broken connections
     "a text that broke off": visitor("Hello, wor", "connection-broken", headers=PLAIN, end="reset"),
     "a text that was closed": visitor("Hello, world", "", "connection-broken", headers=PLAIN),

@@ -377,6 +377,8 @@ def _exact(scene: Scene) -> str | None:
         return "there is no answer in it"
     if scene.over is not None or scene.truncated:
         return "it is too large to be read to its end"
+    if scene.other_answer:
+        return "the whole answer is another answer"
     if scene.ended is None:
         return "the recording does not hold the answer's end"
     if scene.turn is not None and scene.turn.finish in ("error", "incomplete"):

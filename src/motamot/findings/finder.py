@@ -92,6 +92,7 @@ class Scene:
     began_at, first_delta_at: of the first byte, the first delta; last_byte_at: of the last byte.
     last_event_at:   when the last event (line) came that is no comment; over_at: when the body was over.
     silences:        the longest time without a byte: (seconds, from, offset).
+    other_answer:    the whole answer has little in common with the stream's: the model answered twice.
     bytes:           of the body so far.
     ended:           the answer's own end has come; its word, or None.
     over:            the offset from which nothing was read, because an event was too large; None elsewhere.
@@ -118,6 +119,7 @@ class Scene:
         self.over: int | None = None
         self.turn: Turn | None = None
         self.usage: Usage | None = None
+        self.other_answer = False
         self.truncated = False  # the text is longer than is kept
         self._texts: list[str] = []
         self._room = TEXT_BYTES

@@ -9,8 +9,12 @@ from motamot.findings.finding import Evidence, Fault, Level, Promise
 
 __all__ = ["WHOLE_DIFFERS"]
 
+_TELLING = 40  # characters; in a shorter text an error or a greeting may stand for the answer
+
 
 class _WholeDiffers(Finder):
+    """Two answers to one question are not named: most of each is not in the other."""
+
     def at_end(self) -> None:
         scene = self.scene
         if scene.whole is None or scene.truncated or scene.over is not None:
@@ -19,12 +23,23 @@ class _WholeDiffers(Finder):
         if whole == text:
             return
         found = difference(whole, text)
+        if _are_two_answers(whole, text, found):
+            scene.other_answer = True
+            return
         place = _first(found)
         where = f"; first at character {place.at:,}: {place.original!r} became {place.got!r}" if place else ""
         self.saw(
             f"The stream gives {len(text):,} characters, the whole answer has {len(whole):,}: {found.told}{where}.",
             Evidence(quote=place.got if place else ""),
         )
+
+
+def _are_two_answers(whole: str, text: str, found: Difference) -> bool:
+    """Whether most of each is not in the other: a model asked twice answers twice; what a wire does loses or adds."""
+    if min(len(whole), len(text)) < _TELLING:
+        return False
+    moved = found.reordered.characters
+    return (found.lost.characters + moved) * 2 > len(whole) and (found.added.characters + moved) * 2 > len(text)
 
 
 def _first(found: Difference) -> Place | None:
