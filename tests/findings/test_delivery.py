@@ -62,6 +62,11 @@ HELD: dict[str, tuple[Tape, set[str]]] = {
         timed((53.2, text(*(LONG for _ in range(5)))), (53.2, END), head_at=0.1),
         {"burst-delivery"},
     ),
+    "two lumps, times unknown": (words(*lumps(0.5, 3.5)), {"batched-delivery"}),
+    "two lumps that a network spread, times unknown": (
+        words(*(0.5 + n * 0.008 for n in range(6)), *(4.0 + n * 0.008 for n in range(6))),
+        {"batched-delivery"},
+    ),
     "lumps, times unknown": (words(*lumps(1.0, 2.0, 3.0)), {"batched-delivery"}),
 }
 
@@ -90,6 +95,17 @@ LIVE: dict[str, Tape] = {
     "a fast model, all in one read": timed((0.3, text(*WORDS) + END), upstream_at=FAST),
     "a fast model that began late": words(*(at + 4.02 for at in FAST), upstream=tuple(at + 4 for at in FAST)),
     "a model that writes in lumps": words(*lumps(1.05, 2.05, 3.05), upstream=lumps(1.0, 2.0, 3.0)),
+    "a pause in a fast answer, times unknown": words(
+        *(0.5 + n * 0.02 for n in range(6)), *(4.0 + n * 0.02 for n in range(6))
+    ),
+    "a stall of a second, times unknown": words(*lumps(0.5, 1.6)),
+    "a tool between two lumps, times unknown": timed(
+        *((0.5, text(word)) for word in WORDS),
+        (0.5, delta(tool_calls=[{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}])),
+        *((4.0, text(word)) for word in WORDS),
+        (4.0, END),
+    ),
+    "a greeting at once, times unknown": words(0.1, *at_once(3.0)[1:]),
     "a short answer, times unknown": words(3.0, 3.0),
     "as produced, times unknown": words(*(at + 1 for at in PRODUCED)),
     "a fast model, times unknown": words(*(at + 2.0 for at in at_once(0, 0.008))),

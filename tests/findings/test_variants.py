@@ -439,6 +439,29 @@ VARIANTS: dict[str, Variant] = {
     "a reason without a delta": oai(
         HI + chunk(choices=[{"index": 0, "finish_reason": "stop"}]) + DONE, "delta-missing"
     ),
+    "what Azure's filter found": oai(
+        HI
+        + chunk(
+            choices=[
+                {
+                    "index": 0,
+                    "finish_reason": None,
+                    "content_filter_results": {"hate": {"filtered": False, "severity": "safe"}},
+                    "content_filter_offsets": {"check_offset": 44, "start_offset": 44, "end_offset": 198},
+                }
+            ]
+        )
+        + END,
+        "",
+        "delta-missing",
+    ),
+    "what a filter found, and a choice without delta": oai(
+        HI + chunk(choices=[{"index": 0, "content_filter_results": {}}]) + chunk(choices=[{"index": 0}]) + END,
+        "delta-missing",
+    ),
+    "text beside what a filter found": oai(
+        chunk(choices=[{"index": 0, "text": "Hi", "content_filter_results": {}}]) + END, "delta-missing"
+    ),
     "a number as content": oai(delta(content=7) + END, "content-not-string"),
     "choices of null": oai(HI + chunk(choices=None) + END, "choices-missing"),
     # --- visitors' protocols

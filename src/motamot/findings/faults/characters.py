@@ -142,7 +142,7 @@ BOM = Rule(
         title="a byte-order mark before the first event",
         clause=f"{DECODE} drops one; openai-python, anthropic-python, httpx-sse and sseclient-py do not",
         remedy="Write UTF-8 without a byte-order mark (in .NET: `new UTF8Encoding(false)`).",
-        harm="Those readers lose the first event.",
+        harm="Those readers lose the first line: the beginning of the answer, where its data stands there.",
     ),
     _Bom,
 )

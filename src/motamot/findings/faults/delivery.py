@@ -21,7 +21,8 @@ _PIECES_MIN = 6  # upstream pieces from which lumps can be told
 _FEWER = 2.5  # times fewer lumps than upstream pieces
 _LAG_MIN = 0.3  # seconds that the first piece of a lump waited
 _LUMP_GAP, _LUMP_DELTAS, _LUMP_TOTAL = 0.5, 4, 12  # without the model's times: gaps between lumps, deltas in one
-_SILENCE_MAX = 30.0  # proxies close connections that are silent for 60 s (nginx, AWS) or 100 s (Cloudflare)
+_TWO_GAP = 2.0  # between two lumps: one gap alone may be the model's, a network's is shorter
+_SILENCE_MAX = 30.0  # proxies close silent connections: nginx and AWS after 60 s, Cloudflare later, by plan
 
 
 class _Delivery(Finder):
@@ -133,11 +134,25 @@ class _BatchedDelivery(_Delivery):
         """Without the model's times: many deltas in few lumps, long apart."""
         scene = self.scene
         groups = _groups([(lump.at, lump.last, lump.deltas) for lump in scene.lumps], _AT_ONCE)
-        if scene.text_deltas < _LUMP_TOTAL or len(groups) < 3:
+        if scene.text_deltas < _LUMP_TOTAL or len(groups) < 2:
+            return
+        if len(groups) == 2:
+            self._judge_two(*groups)
             return
         gaps = [later[0] - earlier[1] for earlier, later in pairwise(groups)]
         if median(gaps) >= _LUMP_GAP and median(group[2] for group in groups) >= _LUMP_DELTAS:
             self.report(f"{scene.text_deltas} deltas arrived in {len(groups)} lumps, {median(gaps):.1f} s apart.")
+
+    def _judge_two(self, one: tuple[float, float, int], two: tuple[float, float, int]) -> None:
+        """Two lumps are named where each came at once: a live answer that pauses is no lump before and after.
+
+        What came between, a tool's call or its result, explains the pause.
+        """
+        scene, gap = self.scene, two[0] - one[1]
+        if scene.deltas != scene.text_deltas or gap < _TWO_GAP:
+            return
+        if all(last - first <= _AT_ONCE and count >= _LUMP_DELTAS for first, last, count in (one, two)):
+            self.report(f"{scene.text_deltas} deltas arrived in 2 lumps, {gap:.1f} s apart.")
 
 
 def _groups(moments: list[tuple[float, float, int]], near: float) -> list[tuple[float, float, int]]:
@@ -193,7 +208,8 @@ NO_KEEPALIVE = Rule(
         title="a long silence without a keep-alive",
         clause=f"{SSE_AUTHORING}: proxies drop silent connections; send a comment every 15 seconds or so",
         remedy="While nothing comes from the model, send a comment line (`:` LF) every 15 s.",
-        harm="Proxies close such a connection (nginx after 60 s, Cloudflare after 100 s): the answer is cut.",
+        harm="Proxies close such a connection (nginx after 60 s, Cloudflare after about 100 s or more, by plan): the "
+        "answer is cut.",
     ),
     _NoKeepalive,
 )

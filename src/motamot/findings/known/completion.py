@@ -41,12 +41,16 @@ class Completion(Reading):
         self._marked = False  # [DONE] has come
         self._usage_elsewhere = False
         self._deltas = 0
+        self._raw = b""  # the block under way
 
     def _note(self, kind: str, sentence: str) -> None:
+        if kind == "delta-missing" and b'"content_filter_' in self._raw and _only_filters(self._raw):
+            return
         if kind not in self._others and not (kind == "usage-missing" and self._usage_elsewhere):
             self.hear.note(kind, sentence)
 
     def take(self, raw: bytes) -> None:
+        self._raw = raw
         if len(raw) <= _EMPTY_EVENT_BYTES and raw.strip() == b"data:":
             self.hear.note("comment-as-data", "an empty event came, a keep-alive most likely")
         if _TAB in raw or b"NaN" in raw or b"Infinity" in raw:
@@ -103,6 +107,18 @@ class Completion(Reading):
         if self._assembly.finished or self._assembly.done:
             self.hear.ended(turn.finish)
         return turn
+
+
+def _only_filters(raw: bytes) -> bool:
+    """Whether the choices without a delta are what Azure's asynchronous filter found, which belongs to no delta."""
+    values, rest = json_values(raw.partition(b"data:")[2].decode("utf-8", "replace").strip())
+    chunk = values[0] if len(values) == 1 and not rest else None
+    choices = chunk.get("choices") if isinstance(chunk, dict) else None
+    return isinstance(choices, list) and all(
+        isinstance(choice, dict)
+        and ("delta" in choice or ("text" not in choice and any(key.startswith("content_filter_") for key in choice)))
+        for choice in choices
+    )
 
 
 def _usage_place(chunk: dict[str, Any], path: str = "", depth: int = 0) -> str | None:
