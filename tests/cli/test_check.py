@@ -307,6 +307,16 @@ class TestCutFiles:
         one = self.judged(place, archive[: archive.index(b"piece 30")], "a.har")
         assert "The HAR was cut at byte" in " ".join(one["notes"])
 
+    def test_the_answers_before_the_place_where_a_har_was_cut_are_whole(self, place: Place) -> None:
+        begin = self.TEXT[: self.TEXT.index("piece 30")]
+        kind = "text/event-stream"
+        archive = har(("http://h/chat", kind, self.TEXT), ("http://h/chat", kind, begin), ("http://h/x", kind, GOOD))
+        done = check(place, archive[: archive.index("http://h/x")], "--json", name="a.har")
+        whole, broken = told(done)["recordings"]
+        assert (done.status, whole["state"], broken["state"]) == (1, "nothing lost", "lost")
+        assert "The HAR was cut at byte" in " ".join(whole["notes"])
+        assert "missing-terminal-event" in [finding["id"] for finding in broken["findings"]]
+
     def test_a_cut_tape_is_checked_as_far_as_it_goes(self, place: Place) -> None:
         tape = Tape(
             pieces=tuple(Piece(0.1 * number, line.encode()) for number, line in enumerate(self.TEXT.splitlines(True))),

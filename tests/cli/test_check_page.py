@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from tests.cli.support import Done, Place
-from tests.exam.support import ANSWER, Wire, bot, page, writes
+from tests.exam.support import ANSWER, RIGHT, Wire, bot, page, writes
 from tests.need import need
 from tests.server.support import serving
 
+DONE = writes("[DONE]")
 SHOWS_ALL = "const take = (data) => { if (data !== '[DONE]') { text += data; show(text); } };"
 
 
@@ -139,6 +140,33 @@ def test_what_was_lost_before_the_wire_is_not_laid_to_the_page(place: Place) -> 
 def test_what_cannot_be_visited_is_a_sentence(place: Place, html: str, options: tuple[str, ...], words: str) -> None:
     done = checked(place, Wire([]), html, *options)
     assert (done.status, done.out, words in done.err) == (2, b"", True), done.err
+
+
+def test_a_name_of_answers_that_fits_nothing_is_said(place: Place) -> None:
+    done = checked(place, Wire([writes("word for word"), DONE]), page(), "--send", "hi", "--answer", ".bot", "--json")
+    [told] = recordings(done)
+    assert (done.status, told["state"], told["text_characters"]) == (2, "not checked", 13)
+    assert told["problem"].startswith("nothing on the page fits --answer")
+
+
+def test_a_place_to_type_in_a_closed_shadow_root_cannot_be_reached_and_that_is_said(place: Place) -> None:
+    html = """<!doctype html><chat-box></chat-box><script>
+    document.querySelector("chat-box").attachShadow({mode: "closed"}).innerHTML = "<textarea></textarea>";
+    </script>"""
+    done = checked(place, Wire([]), html, "--send", "hi")
+    assert (done.status, done.out) == (2, b"")
+    assert "no place to type in: a part of it is in a closed shadow root, which cannot be reached" in done.err
+
+
+def test_a_page_that_leaves_after_the_end_has_heard_a_whole_answer(place: Place) -> None:
+    """As motamot's own page does; here the server stays for long, so that it is always the page that leaves."""
+    leaves = "const take = (data) => { if (data === '[DONE]') reader.cancel(); else { text += data; show(text); } };"
+    pieces = [writes(piece) for piece in re.findall(r"\S+\s*", ANSWER)]
+    html = page(take=leaves.replace("reader.cancel()", "leave()"), read=f"const leave = () => reader.cancel();{RIGHT}")
+    done = checked(place, Wire([*pieces, DONE, *[b": on\n\n"] * 200], every=0.05), html, "--send", "hi", "--json")
+    [told] = recordings(done)
+    assert (done.status, told["end"], told["ended"], told["findings"]) == (0, "left", "complete", [])
+    assert "recording does not hold" not in str(told["promises"]["exact"]["why"])
 
 
 def test_ctrl_c_ends_the_visit_and_what_came_is_checked(place: Place) -> None:

@@ -142,6 +142,28 @@ def test_items_that_stand_in_one_line_are_counted() -> None:
     )
 
 
+@given(st.lists(st.integers(1, len(ANSWER) - 1), max_size=80))
+def test_an_answer_each_piece_of_which_is_appended_twice_is_doubled_and_not_missing(cuts: list[int]) -> None:
+    text = ANSWER.replace("**", "")
+    ends = [*sorted(set(cuts)), len(text)]
+    pieces = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    shown = "You asked: and? " + "".join(piece + piece for piece in pieces) + " Copy"
+    assert found(text, shown) == ["page-text-doubled"]
+
+
+def test_half_of_an_answer_doubled_is_not_taken_for_all_of_it() -> None:
+    words = ["It", "left", "the", "warehouse", "this", "morning", "and", "comes", "tomorrow"]
+    shown = " ".join(f"{word} {word}" for word in words[:4]) + " this morning"
+    assert "page-text-missing" in found(" ".join(words), shown)
+
+
+def test_a_text_of_one_letter_does_not_hold_up_the_comparison() -> None:
+    began = time.monotonic()
+    found("a" * 100_000 + "b", "a" * 200_001)
+    found("ab" * 50_000 + "c", "ab" * 100_000 + "cd")
+    assert time.monotonic() - began < 10
+
+
 def test_what_is_missing_is_quoted_from_its_first_word() -> None:
     [finding] = compared("It left the warehouse this morning", "It left the").findings
     assert finding.evidence[0].quote == "warehouse this morning"

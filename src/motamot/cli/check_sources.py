@@ -20,7 +20,7 @@ from motamot.exam.asking import Answer, answer_in, ask_whole, question
 from motamot.exam.compare import compare
 from motamot.exam.page import Heard, Plan, visit
 from motamot.exam.refused import refused
-from motamot.findings import examine
+from motamot.findings import Examination, examine
 from motamot.findings.recognise import protocol_named
 from motamot.tape import Request, Tape, bounds, load
 from motamot.tape.recording import Recorder
@@ -28,7 +28,8 @@ from motamot.tape.recording import Recorder
 __all__ = ["Asking", "headers_of", "recorded", "visited"]
 
 _URL = re.compile(r"https?://", re.IGNORECASE)
-_CUT = ("The tape was cut", "The HAR was cut")  # how a note of `motamot.tape.load` begins that tells of a cut file
+# A note of `motamot.tape.load` that tells of a cut answer; of a HAR cut elsewhere, the answers in it are whole.
+_CUT = re.compile(r"The tape was cut|The HAR was cut at byte [\d,]+, inside this entry")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 _PAGE = re.compile(r"(https?|file)://", re.IGNORECASE)
 _HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+)(:\d{1,5})?/\S*|localhost(:\d{1,5})?", re.IGNORECASE)
@@ -171,10 +172,10 @@ def _name(what: str, tape: Tape, number: int, of: int) -> str:
 
 
 def _checked(tape: Tape, name: str, protocol: str | None, whole: Answer | None) -> Checked:
-    if any(note.startswith(_CUT) for note in tape.notes):
+    if any(map(_CUT.match, tape.notes)):
         # What is missing at the end was lost with the file, and not on the wire: judged as if the recorder had left.
         tape = replace(tape, end="left")
-    examined = examine(tape, protocol=protocol, whole=None if whole is None else whole.text)
+    examined = _examined(tape, protocol, None if whole is None else whole.text)
     problem = refused(tape, examined)
     if problem is not None:
         return Checked(name=name, tape=tape, examined=examined, problem=problem)
@@ -192,6 +193,19 @@ def _checked(tape: Tape, name: str, protocol: str | None, whole: Answer | None) 
         findings=examined.findings,
         whole=compared,
     )
+
+
+def _examined(tape: Tape, protocol: str | None, whole: str | None) -> Examination:
+    """What a tape shows; of one that was left after the answer's own end, as of a whole one.
+
+    Readers leave there by right, motamot's own page does: what follows is no part of the answer. Not where its protocol
+    wants something behind that end (`[DONE]` after a finish reason): whether it would have come is not known.
+    """
+    examined = examine(tape, protocol=protocol, whole=whole)
+    if tape.end != "left" or examined.ended is None:
+        return examined
+    ended = examine(replace(tape, end="closed"), protocol=protocol, whole=whole)
+    return ended if {one.id for one in ended.findings} == {one.id for one in examined.findings} else examined
 
 
 def _line_ends(text: str) -> str:
@@ -265,4 +279,7 @@ def _of_page(heard: Heard, name: str, protocol: str | None) -> Checked:
     if one.problem is not None or one.examined is None:
         return one
     compared = compare(heard, one.examined.text)
-    return replace(one, findings=(*one.findings, *compared.findings), compared=compared)
+    unjudged = one.unjudged
+    if heard.unfit and unjudged is None:
+        unjudged = "nothing on the page fits --answer: the wire was checked, and what the page shows of it was not"
+    return replace(one, unjudged=unjudged, findings=(*one.findings, *compared.findings), compared=compared)

@@ -19,6 +19,7 @@ from motamot.findings import Evidence, Finding
 __all__ = ["LINES", "first_letters", "letters_of", "lost"]
 
 LINES = 5_000  # of an answer that are looked for
+TRIES = 2_000_000  # letters that are compared in looking for an answer each piece of which stands there twice
 DOUBLED = 20  # letters: a shorter answer may stand somewhere twice by chance
 _NUMBER = 9  # digits of a list item's number
 
@@ -61,6 +62,9 @@ def lost(text: str, shown: str) -> Iterator[Finding]:
         yield page_finding(
             "page-text-doubled", f"the whole answer stands {times} times in one element", times=times - 1
         )
+    elif any(_stutters(page.letters, sent) for sent in (letters_of(text), whole)):
+        yield page_finding("page-text-doubled", "each piece of the answer stands there twice, one behind the other")
+        return  # no line of it stands there as it was sent, and nothing of it is missing
     places = _places(page, lines, whole)
     missing = [line for line, at in zip(lines, places, strict=True) if at < 0]
     if missing:
@@ -79,6 +83,33 @@ def lost(text: str, shown: str) -> Iterator[Finding]:
         message = f"{len(glued)} spaces between words of the answer are not on the page"
         yield page_finding("page-words-glued", message, *evidence, times=len(glued))
     yield from _joined(page, lines, places)
+
+
+def _stutters(shown: str, sent: str) -> bool:
+    """Whether `shown` holds `sent` cut into pieces, each of them twice, one behind the other."""
+    if len(sent) < DOUBLED:
+        return False
+    tries = TRIES
+    for start in range(len(shown) - 2 * len(sent) + 1):
+        reached, seen = [0], {0}  # letters of `sent` that are behind; as many twice are so in `shown`
+        while reached and tries > 0:
+            done = reached.pop()
+            if done == len(sent):
+                return True
+            first = start + 2 * done
+            for length in range(1, len(sent) - done + 1):
+                tries -= 1
+                if tries < 0 or shown[first + length - 1] != sent[done + length - 1]:
+                    break
+                if done + length in seen or not shown.startswith(sent[done], first + length):
+                    continue
+                tries -= length
+                if shown.startswith(sent[done : done + length], first + length):
+                    seen.add(done + length)
+                    reached.append(done + length)
+        if tries <= 0:
+            return False
+    return False
 
 
 def first_letters(text: str, most: int) -> str:

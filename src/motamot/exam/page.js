@@ -13,6 +13,7 @@
   const grown = new Map(); // element: [[when, characters], …]
   const totals = []; // of all roots together
   const roots = [];
+  const shut = []; // elements whose shadow root is closed: seen from here, and not reached by whoever types
   let dirty = new Set();
   let planned = false;
   let changed = 0;
@@ -66,6 +67,7 @@
   const attach = Element.prototype.attachShadow;
   Element.prototype.attachShadow = function (init) {
     const root = attach.call(this, init);
+    if (root.mode === "closed") shut.push(this);
     watch(root);
     return root;
   };
@@ -81,6 +83,8 @@
   const told = (element, samples) => ({ where: name(element), text: shown(element), samples });
 
   globalThis.__motamotShown = Object.freeze({
+    /** Whether a closed shadow root stands on the page. */
+    closed: () => shut.some((element) => element.isConnected),
     /** Milliseconds since the page last changed. */
     quiet: () => now() - changed,
     /** Elements whose text changed since `since` (ms since the epoch), at most `most`, those that grew most first. */

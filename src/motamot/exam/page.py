@@ -58,6 +58,7 @@ class Heard:
               where the answer had not ended, or the page was gone.
     totals:   samples of all of the page's text together.
     named:    the place of the answer was named, and not looked for.
+    unfit:    nothing on the page fits that name.
     """
 
     tape: Tape
@@ -67,6 +68,7 @@ class Heard:
     looks: tuple[Look, ...] = ()
     totals: tuple[tuple[float, int], ...] = ()
     named: bool = False
+    unfit: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +258,9 @@ class _Visitor:
         there = await self._seen(_INPUTS)
         if len(there) != 1:
             found = f"{len(there)} places" if there else "no place"
-            raise InvalidRequest(f"the page has {found} to type in: name it with --into SELECTOR", field="into")
+            closed = "" if there else await self._closed()
+            way = closed or ": name it with --into SELECTOR"
+            raise InvalidRequest(f"the page has {found} to type in{way}", field="into")
         return there[0]
 
     async def _located(self, selector: str, option: str) -> Locator:
@@ -267,8 +271,16 @@ class _Visitor:
         except Error:
             raise InvalidRequest(f"--{option} {selector!r} is no selector", field=option) from None
         if not there:
-            raise InvalidRequest(f"--{option} {selector!r} finds nothing that can be seen on the page", field=option)
+            closed = await self._closed()
+            told = f"--{option} {selector!r} finds nothing that can be seen on the page{closed}"
+            raise InvalidRequest(told, field=option)
         return there[0]
+
+    async def _closed(self) -> str:
+        """That a part of the page cannot be reached to type in, where there is such a part."""
+        if not any(told is True for told in await self._evaluate("closed()")):
+            return ""
+        return ": a part of it is in a closed shadow root, which cannot be reached; chat there by hand, without --send"
 
     async def _seen(self, selector: str) -> list[Locator]:
         """What can be seen of this on the page, once something can; else in its frames: a widget's are often one.
@@ -341,15 +353,17 @@ class _Visitor:
         looks, totals = await self._looks(min((stream.began for stream in answers), default=0.0))
         for group in same_requests(answers, one_question=one_question):
             told = max(group, key=lambda stream: (stream.status == 200, len(stream.tape().body)))
+            said, named = self._said(told), self.plan.answer is not None
             self.heard.append(
                 Heard(
                     tape=told.tape(),
                     began=told.began,
                     asked=max(1, sum(map(asks_anew, group))),
                     streamed=told.streams,
-                    looks=looks if self._said(told) else (),  # in the middle, the page is behind the wire by right
+                    looks=looks if said else (),  # in the middle, the page is behind the wire by right
                     totals=totals,
-                    named=self.plan.answer is not None,
+                    named=named,
+                    unfit=named and said and not looks and not self.gone,
                 )
             )
         for stream in self.streams:
