@@ -35,9 +35,10 @@ python -m bench.chatbots tutorial   # one
 
 The findings on text, errors, stops and history were looked at on the wire by hand before they were written down; those
 of cases 173, 174, 210, 303, 406 to 408 and 633, and the notes, rest on what the examination saw. Each names the
-[cases](../exam-cases.md) in which it shows. motamot runs with its limits on questions raised, LiteLLM with its cool-downs
-switched off: the examination asks more in a minute than a visitor does in a week.
- A row is what this program does as it stands, with the library's defaults. What a kind of stream cannot say, or a
+[cases](../exam-cases.md) in which it shows. motamot runs with its limits on questions raised, LiteLLM with its
+cool-downs off: the examination asks more in a minute than a visitor does in a week.
+
+A row is what this program does as it stands, with the library's defaults. What a kind of stream cannot say, or a
 chatbot has not got (a tool, a memory), is not judged and not counted; notes are not counted, either.
 
 ## Kept, of what could be judged
