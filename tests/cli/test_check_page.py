@@ -169,6 +169,14 @@ def test_a_page_that_leaves_after_the_end_has_heard_a_whole_answer(place: Place)
     assert "recording does not hold" not in str(told["promises"]["exact"]["why"])
 
 
+def test_an_answer_that_a_page_waits_for_too_long_was_not_checked_to_its_end(place: Place) -> None:
+    wire = Wire([writes(f"word{number} ") for number in range(300)], every=0.1)
+    done = checked(place, wire, page(), "--send", "hi", "--timeout", "6", "--json")
+    [told] = recordings(done)
+    assert (done.status, told["state"], told["end"]) == (2, "not checked", "left")
+    assert told["problem"].startswith("it had not ended after 6 s")
+
+
 def test_ctrl_c_ends_the_visit_and_what_came_is_checked(place: Place) -> None:
     wire = Wire([writes(f"word{number} ") for number in range(300)], every=0.2)
 
@@ -187,6 +195,7 @@ def test_ctrl_c_ends_the_visit_and_what_came_is_checked(place: Place) -> None:
 
     seen = " ".join(asyncio.run(run()).split())
     assert "whoever read it left" in seen
+    assert "nothing lost in what came" in re.sub("\x1b\\[\\d+m", "", seen)
     assert "Traceback" not in seen
     assert "page-" not in seen
 

@@ -171,7 +171,8 @@ def _sum(report: Report, paint: _Paint) -> str:
         )
         text = f"{lost}: {_count(sum(number for number, _ in counts), 'finding')} ({words})"
     elif State.KEPT in states and State.UNCHECKED not in states:
-        text = paint("nothing lost", "kept") + (f" ({words})" if words else "")
+        part = " in what came: it is not all of the answer" if len(states) == 1 and report.recordings[0].part else ""
+        text = paint("nothing lost", "kept") + part + (f" ({words})" if words else "")
         if len(states) > 1:
             text += f" in {_count(states.count(State.KEPT), 'stream')}"
     else:

@@ -70,6 +70,13 @@ class Checked:
         return State.KEPT if self.problem is None and self.unjudged is None else State.UNCHECKED
 
     @property
+    def part(self) -> bool:
+        """What came is a part of the answer: whoever read it left before the end."""
+        return (
+            self.tape is not None and self.tape.end == "left" and self.examined is not None and not self.examined.ended
+        )
+
+    @property
     def losses(self) -> int:
         """Findings that count: those of level must or should."""
         return sum(finding.fault.level is not Level.NOTE for finding in self.findings)

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +145,7 @@ class _Visitor:
     stop: asyncio.Event
     tell: Callable[[str], None]
     gone: bool = False
+    late: bool = False  # an answer has had all of its time
     heard: list[Heard] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -329,7 +330,10 @@ class _Visitor:
             others = any(stream.streams and stream.open for stream in self.streams)
             patience = QUIET_SECONDS if others else PLAIN_SECONDS
             sure = any(stream.streams for stream in answers) or time.time() - asked_at > patience
-            if (answers and sure and self._all_said() and await self._settled()) or time.time() > deadline:
+            if answers and sure and self._all_said() and await self._settled():
+                return True
+            if time.time() > deadline:
+                self.late = True
                 return bool(answers)
             if not self._news() and time.time() - asked_at > FIND_SECONDS:
                 return False
@@ -354,9 +358,13 @@ class _Visitor:
         for group in same_requests(answers, one_question=one_question):
             told = max(group, key=lambda stream: (stream.status == 200, len(stream.tape().body)))
             said, named = self._said(told), self.plan.answer is not None
+            tape = told.tape()
+            if self.late and told.open:
+                note = f"It had not ended after {self.plan.seconds:g} s, and was left."  # as a recorder says it
+                tape = replace(tape, notes=(*tape.notes, note))
             self.heard.append(
                 Heard(
-                    tape=told.tape(),
+                    tape=tape,
                     began=told.began,
                     asked=max(1, sum(map(asks_anew, group))),
                     streamed=told.streams,
@@ -366,6 +374,7 @@ class _Visitor:
                     unfit=named and said and not looks and not self.gone,
                 )
             )
+        self.late = False
         for stream in self.streams:
             stream.note()
 
