@@ -376,3 +376,11 @@ def test_two_different_answers_are_not_compared() -> None:
 )
 def test_what_a_wire_makes_of_an_answer_is_no_other_answer(got: str) -> None:
     assert "whole-differs" in names(tape(text(got) + END), whole=OMELETTE)
+
+
+def test_an_answer_that_was_not_found_is_not_compared_with_the_whole_one() -> None:
+    unknown = examine(tape(events({"zz": {"deep": "Hello"}}, {"zz": {"deep": " you"}})), whole="Hello you")
+    assert unknown.findings == ()
+    assert unknown.judged[Promise.EXACT] == "not judged: no text was found in the events"
+    assert "whole-differs" in names(tape(END), whole="Hello you")
+    assert "whole-differs" in names(tape(events(ROUTING, "[DONE]")), whole="Hello you")
