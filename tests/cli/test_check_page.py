@@ -88,6 +88,7 @@ def test_our_own_page_loses_nothing(place: Place, tmp_path: Path) -> None:
         assert (told["protocol"], told["findings"]) == ("motamot", [])
         assert told["page"]["characters"] == len(ANSWER)
         assert told["promises"]["live"]["state"] == "kept"
+        assert "the answer's end" not in str(told["promises"]["exact"]["why"])  # whoever closes first, it came
 
 
 def test_a_page_that_shows_errors_as_answers_is_found_out(place: Place) -> None:

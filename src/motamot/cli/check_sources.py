@@ -20,7 +20,7 @@ from motamot.exam.asking import Answer, answer_in, ask_whole, question
 from motamot.exam.compare import compare
 from motamot.exam.page import Heard, Plan, visit
 from motamot.exam.refused import refused
-from motamot.findings import Examination, examine
+from motamot.findings import examine
 from motamot.findings.recognise import protocol_named
 from motamot.tape import Request, Tape, bounds, load
 from motamot.tape.recording import Recorder
@@ -175,7 +175,7 @@ def _checked(tape: Tape, name: str, protocol: str | None, whole: Answer | None) 
     if any(map(_CUT.match, tape.notes)):
         # What is missing at the end was lost with the file, and not on the wire: judged as if the recorder had left.
         tape = replace(tape, end="left")
-    examined = _examined(tape, protocol, None if whole is None else whole.text)
+    examined = examine(tape, protocol=protocol, whole=None if whole is None else whole.text)
     problem = refused(tape, examined)
     if problem is not None:
         return Checked(name=name, tape=tape, examined=examined, problem=problem)
@@ -193,19 +193,6 @@ def _checked(tape: Tape, name: str, protocol: str | None, whole: Answer | None) 
         findings=examined.findings,
         whole=compared,
     )
-
-
-def _examined(tape: Tape, protocol: str | None, whole: str | None) -> Examination:
-    """What a tape shows; of one that was left after the answer's own end, as of a whole one.
-
-    Readers leave there by right, motamot's own page does: what follows is no part of the answer. Not where its protocol
-    wants something behind that end (`[DONE]` after a finish reason): whether it would have come is not known.
-    """
-    examined = examine(tape, protocol=protocol, whole=whole)
-    if tape.end != "left" or examined.ended is None:
-        return examined
-    ended = examine(replace(tape, end="closed"), protocol=protocol, whole=whole)
-    return ended if {one.id for one in ended.findings} == {one.id for one in examined.findings} else examined
 
 
 def _line_ends(text: str) -> str:
