@@ -25,6 +25,7 @@ from motamot.exam.gradio import GRADIO
 from motamot.exam.judging import Passed, Verdict
 from motamot.exam.presets import PRESETS, Preset, Talk, template
 from motamot.scripted import ScriptedModel
+from motamot.tape import Request as TapeRequest
 from tests.exam.chatbots import serving_app
 
 KEPT = template("events", '{"message": "{{message}}", "conversation": "{{conversation}}"}', read="text")
@@ -340,3 +341,63 @@ def test_gradio_is_asked_in_two_steps() -> None:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         return int(taken.getsockname()[1])
+
+
+def test_a_route_that_stops_is_called_by_the_conversations_name() -> None:
+    """The chatbot writes on when it is left, and stops when its route is asked."""
+
+    async def scenario(*, told: bool) -> Verdict:
+        writing: dict[str, asyncio.Task[None]] = {}
+        (case,) = of(401)
+        async with (
+            ScriptedModel(scripts((case,))) as model,
+            AsyncOpenAI(base_url=model.url, api_key="k") as client,
+        ):
+
+            async def chat(request: Request) -> Response:
+                body = await request.json()
+                queue: asyncio.Queue[str | None] = asyncio.Queue()
+
+                async def write() -> None:
+                    try:
+                        asked = [{"role": "user", "content": body["message"]}]
+                        async for chunk in await client.chat.completions.create(
+                            model="m",
+                            messages=asked,  # type: ignore[arg-type, unused-ignore]
+                            stream=True,
+                        ):
+                            if chunk.choices and chunk.choices[0].delta.content:
+                                queue.put_nowait(chunk.choices[0].delta.content)
+                    finally:
+                        queue.put_nowait(None)
+
+                async def read() -> AsyncIterator[str]:
+                    while (text := await queue.get()) is not None:
+                        yield f"data: {json.dumps({'text': text})}\n\n"
+
+                writing[body["conversation"]] = asyncio.create_task(write())
+                return StreamingResponse(read(), media_type="text/event-stream")
+
+            async def stop(request: Request) -> Response:
+                assert (await request.json())["talk"] == request.path_params["talk"]
+                writing[request.path_params["talk"]].cancel()
+                return JSONResponse({})
+
+            routes = [Route("/chat", chat, methods=["POST"]), Route("/stop/{talk}", stop, methods=["POST"])]
+            async with serving_app(Starlette(routes=routes)) as url:
+                route = TapeRequest(
+                    method="POST",
+                    url=url + "/stop/{{conversation}}",
+                    headers=(("Content-Type", "application/json"),),
+                    body=b'{"talk": "{{conversation}}"}',
+                )
+                examiner = Examiner(url + "/chat", KEPT, model, stop=route if told else None)
+                await examiner.warm_up()
+                (verdict,) = await examiner.run([case])
+            for task in writing.values():
+                task.cancel()
+            await asyncio.gather(*writing.values(), return_exceptions=True)
+            return verdict
+
+    assert asyncio.run(scenario(told=True)).passed is Passed.PASSED
+    assert asyncio.run(scenario(told=False)).passed is Passed.FAILED

@@ -62,7 +62,7 @@ def exam(
         list[str] | None, typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="A header of each request.")
     ] = None,
     stop: Annotated[
-        str | None, typer.Option(metavar="'POST URL'", help="A route that stops; else leaving is the stop.")
+        str | None, typer.Option(metavar="'POST URL BODY'", help="A route that stops; else leaving is the stop.")
     ] = None,
     page: Annotated[
         str | None, typer.Option(metavar="URL", help="A browser is the visitor of this page, in place of URL.")
@@ -338,10 +338,12 @@ def _stop(told: str | None) -> Request | None:
         return None
     from motamot.tape import Request
 
-    method, _, url = told.strip().partition(" ")
+    method, _, rest = told.strip().partition(" ")
+    url, _, body = rest.strip().partition(" ")
     if not url.startswith(("http://", "https://")):
         raise InvalidRequest(f"{told!r} is no route: --stop 'POST http://localhost:3000/api/stop'", field="stop")
-    return Request(method=method.upper(), url=url, headers=(("Content-Type", "application/json"),), body=b"{}")
+    data = (body or "{}").encode()
+    return Request(method=method.upper(), url=url, headers=(("Content-Type", "application/json"),), body=data)
 
 
 class _Progress:

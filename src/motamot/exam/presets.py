@@ -20,7 +20,7 @@ from motamot.protocols.base import failure
 from motamot.sse import Decoder
 from motamot.tape import Request
 
-__all__ = ["FORMS", "PRESETS", "Hearing", "Preset", "Said", "Talk", "template", "with_headers"]
+__all__ = ["FORMS", "PRESETS", "Hearing", "Preset", "Said", "Talk", "named_in", "template", "with_headers"]
 
 EVENT_BYTES = 8 << 20
 
@@ -383,3 +383,16 @@ def with_headers(request: Request, headers: Sequence[tuple[str, str]]) -> Reques
     given = {name.lower() for name, _ in headers}
     kept = tuple((name, value) for name, value in request.headers if name.lower() not in given)
     return replace(request, headers=(*kept, *headers))
+
+
+def named_in(request: Request, talk: Talk) -> Request:
+    """`request` with the talk's own names where it says `{{conversation}}`, `{{visitor}}` or `{{exchange}}`.
+
+    The conversation and the exchange are called as the server has called them, if it has.
+    """
+    url, body = request.url, request.body
+    names = {"conversation": talk.told or talk.id, "visitor": talk.visitor, "exchange": talk.exchange or ""}
+    for name, value in names.items():
+        url = url.replace(f"{{{{{name}}}}}", quote(value, safe=""))
+        body = body.replace(f"{{{{{name}}}}}".encode(), json.dumps(value)[1:-1].encode())
+    return replace(request, url=url, body=body)

@@ -14,7 +14,7 @@ import aiohttp
 
 from motamot.answer import AnswerEvent, Ended, Outcome, Text, Usage
 from motamot.exam import resuming
-from motamot.exam.presets import Preset, Talk, with_headers
+from motamot.exam.presets import Preset, Talk, named_in, with_headers
 from motamot.tape import Piece, Request, Tape
 
 __all__ = ["Heard", "Visitor"]
@@ -197,7 +197,8 @@ class Visitor:
         seen: the end of what was seen, where the client can say that it was not all that had come.
         """
         heard.left = True
-        asked = self._stop or self._preset.stop(self._url, self.talk)
+        route = self._stop
+        asked = named_in(route, self.talk) if route is not None else self._preset.stop(self._url, self.talk)
         if asked is not None:
             if seen:
                 asked = resuming.with_seen(asked, heard.pieces, seen)
