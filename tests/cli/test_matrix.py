@@ -171,8 +171,3 @@ class TestBadInput:
         assert (done.status, done.out) == (2, b"")
         assert done.err.startswith(f"motamot: {words}")
         assert "Traceback" not in done.err
-
-    def test_an_empty_answer_is_one(self, place: Place) -> None:
-        done = place.run("matrix", "--answer", "-", "--writers", "gachatbot-api", "--readers", "page,standard")
-        assert done.status == 0
-        assert done.out.decode().count("exact") == 4
