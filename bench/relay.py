@@ -29,7 +29,12 @@ from bench.http.targets import PEERS, TARGETS, Running, free_port, load_program,
 
 RELAY_CPU, LOAD_CPU = 0, 1
 BARS = {
-    "delta": {"nginx": (4.0, "at most"), "fastapi": (6.5, "less"), "litellm": (12.0, "less")},
+    "delta": {
+        "nginx": (4.0, "at most"),
+        "meter": (1.0, "at least"),
+        "fastapi": (6.5, "less"),
+        "litellm": (12.0, "less"),
+    },
     "request": {"fastapi": (4.0, "less")},
 }
 
@@ -99,7 +104,7 @@ def table(spent: dict[str, list[float]], unit: str, bars: dict[str, tuple[float,
 
 def deltas(bench: Bench) -> None:
     """50 streams, one delta in flight on each, so that each is read by itself."""
-    counts = {"nginx": 400, "motamot": 400, "fastapi": 80, "litellm": 20}
+    counts = {"nginx": 400, "motamot": 400, "meter": 400, "fastapi": 80, "litellm": 20}
     spent: dict[str, list[float]] = {}
     with ExitStack() as stack:
         relays = bench.relays(stack, bench.peers())
@@ -113,7 +118,7 @@ def deltas(bench: Bench) -> None:
 
 def requests(bench: Bench) -> None:
     """Answers of one delta, 50 at a time: kept connections where the relay keeps them, then one for each."""
-    counts = {"nginx": 4000, "motamot": 1500, "fastapi": 600, "litellm": 250}
+    counts = {"nginx": 4000, "motamot": 1500, "meter": 1500, "fastapi": 600, "litellm": 250}
     for fresh, words in ((0, "connections kept where the relay keeps them"), (1, "a connection each")):
         spent: dict[str, list[float]] = {}
         with ExitStack() as stack:

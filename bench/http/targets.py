@@ -79,6 +79,11 @@ def _motamot(folder: Path, port: int, upstream: int) -> tuple[list[str], dict[st
     return [sys.executable, "-m", "motamot", "serve", "--settings", str(settings), "--port", str(port)], {}
 
 
+def _meter(folder: Path, port: int, upstream: int) -> tuple[list[str], dict[str, str]]:  # noqa: ARG001
+    there = f"http://127.0.0.1:{upstream}/v1"
+    return [sys.executable, "-m", "motamot", "meter", "--upstream", there, "--port", str(port)], {}
+
+
 def _nginx(folder: Path, port: int, upstream: int) -> tuple[list[str], dict[str, str]]:
     conf = folder / "nginx.conf"
     conf.write_text(
@@ -133,6 +138,7 @@ TARGETS = {
     for target in (
         Target(name="nginx", path="/v1/chat/completions", body=_OPENAI, command=_nginx),
         Target(name="motamot", path="/api/chat/stream", body='{"message": "@"}', command=_motamot),
+        Target(name="meter", path="/v1/chat/completions", body=_OPENAI, command=_meter),
         Target(name="fastapi", path="/chat", body='{"message": "@"}', command=_fastapi),
         Target(name="litellm", path="/v1/chat/completions", body=_OPENAI, command=_litellm),
     )
