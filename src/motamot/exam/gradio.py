@@ -11,9 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 from motamot.answer import AnswerEvent, Code, Ended, Outcome, Text
-from motamot.errors import LimitExceeded
 from motamot.exam.asking import question
-from motamot.exam.presets import EVENT_BYTES, Hearing, Preset, Talk
+from motamot.exam.presets import EVENT_BYTES, Hearing, Preset, Talk, events_in
 from motamot.protocols.base import failure
 from motamot.sse import Decoder
 from motamot.tape import Request
@@ -55,11 +54,7 @@ class _Answer:
 
     def feed(self, chunk: bytes) -> list[AnswerEvent]:
         """The next bytes."""
-        try:
-            events = self._decoder.feed(chunk)
-        except LimitExceeded:
-            return []
-        return [found for event in events for found in self._event(event.event, event.data)]
+        return [found for event in events_in(self._decoder, chunk) for found in self._event(event.event, event.data)]
 
     def close(self) -> list[AnswerEvent]:
         """The end of the bytes; a stream that has not said so was cut."""

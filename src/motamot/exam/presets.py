@@ -17,10 +17,10 @@ from motamot.errors import InvalidRequest, LimitExceeded
 from motamot.exam.asking import WAYS, question
 from motamot.protocols import PROTOCOLS
 from motamot.protocols.base import failure
-from motamot.sse import Decoder
+from motamot.sse import Decoder, Event
 from motamot.tape import Request
 
-__all__ = ["FORMS", "PRESETS", "Hearing", "Preset", "Said", "Talk", "named_in", "template", "with_headers"]
+__all__ = ["FORMS", "PRESETS", "Hearing", "Preset", "Said", "Talk", "events_in", "named_in", "template", "with_headers"]
 
 EVENT_BYTES = 8 << 20
 
@@ -312,6 +312,14 @@ class _Pieces:
         return [Text(told)] if isinstance(told, str) and told else []
 
 
+def events_in(decoder: Decoder, chunk: bytes) -> list[Event]:
+    """The events that `chunk` completes; none any more once one was longer than is read."""
+    try:
+        return decoder.feed(chunk)
+    except LimitExceeded:
+        return []
+
+
 class _Events(_Pieces):
     """The same in an event stream."""
 
@@ -320,12 +328,8 @@ class _Events(_Pieces):
         self._decoder = Decoder(max_event_bytes=EVENT_BYTES)
 
     def feed(self, chunk: bytes) -> list[AnswerEvent]:
-        try:
-            events = self._decoder.feed(chunk)
-        except LimitExceeded:
-            return []
         found: list[AnswerEvent] = []
-        for event in events:
+        for event in events_in(self._decoder, chunk):
             found += self.value(event.data.encode("utf-8", "replace"))
         return found
 
@@ -334,12 +338,8 @@ class _EventText(_Events):
     """The data of each event is a piece of the text, as most tutorials write it and their pages read it."""
 
     def feed(self, chunk: bytes) -> list[AnswerEvent]:
-        try:
-            events = self._decoder.feed(chunk)
-        except LimitExceeded:
-            return []
         found: list[AnswerEvent] = []
-        for event in events:
+        for event in events_in(self._decoder, chunk):
             if self.ended:
                 break
             if event.event == "error":

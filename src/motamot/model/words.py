@@ -88,7 +88,7 @@ def clean(text: str) -> str:
     return joiner.feed(text) + joiner.close()
 
 
-def usage_of(report: object, note: Note) -> Usage | None:
+def usage_of(report: object, note: Note = lambda _kind, _sentence: None) -> Usage | None:
     """Token counts as a provider reports them, or None where nothing usable is said.
 
     report: an OpenAI, Anthropic or Responses usage object. Counts may be strings; what is negative, huge or no

@@ -16,6 +16,7 @@ from motamot.scripted.dialects import (
     Whole,
     call_id,
     objects,
+    odd_error,
     paced,
     rounds,
     streamed,
@@ -186,14 +187,10 @@ class _ChunkWriter:
         match step.how:
             case FailHow.DATA:
                 yield b"data: " + dumped({"error": error}) + b"\n\n"
-            case FailHow.STRING:
-                yield b"data: " + dumped({"error": step.message}) + b"\n\n"
             case FailHow.EVENT:
                 yield b"event: error\ndata: " + dumped({"error": error}) + b"\n\n"
-            case FailHow.EVENT_BARE:
-                yield b"event: error\ndata: " + dumped(error) + b"\n\n"
-            case FailHow.FIELD:
-                yield b"error: " + dumped(error) + b"\n\n"
+            case _:
+                yield odd_error(step.how, error, {"error": step.message})
 
     def _open(self) -> Iterator[Op]:
         if not self._opened:

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from motamot.scripted import bounds
+from motamot.scripted.records import dumped
 from motamot.scripted.steps import (
     Call,
     Calls,
     Close,
     ExpectCancel,
     Fail,
+    FailHow,
     Finish,
     Gate,
     Head,
@@ -41,6 +43,7 @@ __all__ = [
     "Whole",
     "call_id",
     "objects",
+    "odd_error",
     "paced",
     "play_stream",
     "play_whole",
@@ -155,6 +158,22 @@ def rounds(results: list[bool]) -> int:
 def call_id(call: Call, place: int, number: int) -> str:
     """The id of a call. place: how many calls of its turn came before it; number: of the request."""
     return call.id if call.id is not None else f"call_{number}_{place}"
+
+
+def odd_error(how: FailHow, error: dict[str, Any], told: dict[str, Any]) -> bytes:
+    """An error in a stream as no interface has it, and some servers send it.
+
+    error: the interface's error object. told: the data in which `FailHow.STRING` has words in its place.
+    """
+    match how:
+        case FailHow.STRING:
+            return b"data: " + dumped(told) + b"\n\n"
+        case FailHow.EVENT_BARE:
+            return b"event: error\ndata: " + dumped(error) + b"\n\n"
+        case FailHow.FIELD:
+            return b"error: " + dumped(error) + b"\n\n"
+        case _:
+            raise ValueError(f"{how} is each interface's own")
 
 
 def paced(pieces: Iterable[bytes], pace: float, slice_bytes: int = 0) -> Iterator[Op]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from motamot.scripted.dialects import Asked, Op, Whole, call_id, objects, paced, rounds, streamed, text_of
+from motamot.scripted.dialects import Asked, Op, Whole, call_id, objects, odd_error, paced, rounds, streamed, text_of
 from motamot.scripted.records import dumped
 from motamot.scripted.steps import Call, CallDialect, Fail, FailHow, Finish, ReportUsage, Say, Think, Turn, UsagePlace
 
@@ -171,12 +171,8 @@ class _Events:
         match step.how:
             case FailHow.DATA | FailHow.EVENT:
                 yield _event("error", error=error)
-            case FailHow.STRING:
-                yield b"data: " + dumped({"type": "error", "error": step.message}) + b"\n\n"
-            case FailHow.EVENT_BARE:
-                yield b"event: error\ndata: " + dumped(error) + b"\n\n"
-            case FailHow.FIELD:
-                yield b"error: " + dumped(error) + b"\n\n"
+            case _:
+                yield odd_error(step.how, error, {"type": "error", "error": step.message})
 
     def _open(self) -> Iterator[Op]:
         if not self._opened:

@@ -6,7 +6,19 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from motamot.scripted.dialects import Asked, BadRequest, Op, Whole, call_id, objects, paced, rounds, streamed, text_of
+from motamot.scripted.dialects import (
+    Asked,
+    BadRequest,
+    Op,
+    Whole,
+    call_id,
+    objects,
+    odd_error,
+    paced,
+    rounds,
+    streamed,
+    text_of,
+)
 from motamot.scripted.records import dumped
 from motamot.scripted.steps import Call, CallDialect, Fail, FailHow, Finish, ReportUsage, Say, Think, Turn, UsagePlace
 
@@ -188,12 +200,8 @@ class _Events:
         match step.how:
             case FailHow.DATA | FailHow.EVENT:
                 yield self._event("error", code=step.code or step.type, message=step.message, param=None)
-            case FailHow.STRING:
-                yield b"data: " + dumped({"error": step.message}) + b"\n\n"
-            case FailHow.EVENT_BARE:
-                yield b"event: error\ndata: " + dumped(error) + b"\n\n"
-            case FailHow.FIELD:
-                yield b"error: " + dumped(error) + b"\n\n"
+            case _:
+                yield odd_error(step.how, error, {"error": step.message})
 
     def _event(self, kind: str, **fields: Any) -> bytes:
         data = {"type": kind, "sequence_number": self._events, **fields}

@@ -6,10 +6,11 @@ import json
 from abc import ABC, abstractmethod
 from typing import Any
 
-from motamot.answer import AnswerEvent, Reasoning, Source, Text, Usage
+from motamot.answer import AnswerEvent, Reasoning, Text, Usage
 from motamot.errors import LimitExceeded
 from motamot.limits import Limits
 from motamot.model.assembly import Assembly, assembly_for
+from motamot.model.words import usage_of
 from motamot.sse import Decoder
 
 __all__ = ["Reply", "reply_of"]
@@ -144,14 +145,7 @@ def _read_response(reply: Reply, said: dict[str, Any]) -> None:
         reply.finish = "tool_calls" if any(item.get("type") == "function_call" for item in items) else "stop"
     elif isinstance(details := said.get("incomplete_details"), dict):
         reply.finish = _INCOMPLETE.get(str(details.get("reason")), "")
-    if isinstance(usage := said.get("usage"), dict):
-        reply.usage = Usage(
-            prompt_tokens=_count(usage, "input_tokens"),
-            completion_tokens=_count(usage, "output_tokens"),
-            cached_tokens=_count(usage.get("input_tokens_details"), "cached_tokens"),
-            reasoning_tokens=_count(usage.get("output_tokens_details"), "reasoning_tokens"),
-            source=Source.REPORTED,
-        )
+    reply.usage = usage_of(said.get("usage"))
 
 
 def _read_message(reply: Reply, said: dict[str, Any]) -> None:
@@ -160,16 +154,4 @@ def _read_message(reply: Reply, said: dict[str, Any]) -> None:
     reply.finish = _REASONS.get(
         str(said.get("stop_reason")), "content_filter" if said.get("stop_reason") == "refusal" else ""
     )
-    if isinstance(usage := said.get("usage"), dict):
-        cached = _count(usage, "cache_read_input_tokens")
-        reply.usage = Usage(
-            prompt_tokens=_count(usage, "input_tokens") + cached + _count(usage, "cache_creation_input_tokens"),
-            completion_tokens=_count(usage, "output_tokens"),
-            cached_tokens=cached,
-            source=Source.REPORTED,
-        )
-
-
-def _count(counts: object, name: str) -> int:
-    value = counts.get(name) if isinstance(counts, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else 0
+    reply.usage = usage_of(said.get("usage"))

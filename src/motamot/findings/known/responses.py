@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from motamot.answer import Source, Usage
 from motamot.findings.known.base import Known
-from motamot.findings.reading import JsonReading, reported
+from motamot.findings.reading import JsonReading
+from motamot.model.words import usage_of
 from motamot.sse import Event
 
 __all__ = ["RESPONSES"]
@@ -30,23 +30,8 @@ class _Responses(JsonReading):
         if kind in _FAILED:
             self.hear.note("error-in-stream", "an error came among the events")
         if kind in _ENDS and isinstance(value.get("response"), dict):
-            self._count(value["response"].get("usage"))
+            self.usage = usage_of(value["response"].get("usage")) or self.usage
         return str(kind) if kind in _ENDS else None
-
-    def _count(self, usage: Any) -> None:
-        if isinstance(usage, dict):
-            self.usage = Usage(
-                prompt_tokens=reported(usage.get("input_tokens")),
-                completion_tokens=reported(usage.get("output_tokens")),
-                cached_tokens=_detail(usage, "input_tokens_details", "cached_tokens"),
-                reasoning_tokens=_detail(usage, "output_tokens_details", "reasoning_tokens"),
-                source=Source.REPORTED,
-            )
-
-
-def _detail(usage: dict[str, Any], details: str, name: str) -> int:
-    found = usage.get(details)
-    return reported(found.get(name)) if isinstance(found, dict) else 0
 
 
 def _by_event(event: Event, value: dict[str, Any] | None) -> str | None:
