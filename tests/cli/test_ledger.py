@@ -170,7 +170,7 @@ STARTED              EXCHANGE    ASSISTANT  MODEL      COMPLETIONS    TOKENS  SO
 exchange-3: 2 completions for 1 turn; turn 1: attempt 1 complete, asked again as attempt 2; turn 1: answered 2 times
 exchange-2: 2 completions for 1 turn; turn 1: attempt 1 failed (upstream_error), asked again as attempt 2
 
-4 exchanges, 6 completions, 68 + 143 tokens (61 + 140 reported in 4, 7 + 3 estimated in 1), ≥ 0.752 USD; 1 open
+4 exchanges, 6 completions, 68 + 143 tokens (61 + 140 reported in 3, 7 + 3 estimated in 1), ≥ 0.752 USD; 1 open
 """
 
 

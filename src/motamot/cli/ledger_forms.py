@@ -176,7 +176,8 @@ def _surplus(entry: Entry) -> str:
 def _sum(entries: Sequence[Entry]) -> str:
     completions = [booked for entry in entries for booked in entry.completions]
     parts = [_count(len(entries), "exchange"), _count(len(completions), "completion")]
-    if tokens := _total([booked.usage for booked in completions if booked.usage is not None]):
+    usages = [booked.usage for booked in completions if booked.usage is not None]
+    if tokens := _total([usage for usage in usages if source_words(usage) != "-"]):  # nothing spent, nobody's count
         parts.append(tokens)
     if (cost := _cost(completions)) != "-":
         parts.append(cost)
