@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -132,7 +132,7 @@ class Spread:
         for bucket in sorted(self.buckets):
             wanted -= self.buckets[bucket]
             if wanted <= 0:
-                return _LEAST * _STEP ** (bucket + 0.5)
+                return float(_LEAST * _STEP ** (bucket + 0.5))
         raise ValueError("nothing was measured")
 
     @property
@@ -166,7 +166,7 @@ class Day:
     cost:       by currency.
     """
 
-    day: datetime.date
+    day: dt.date
     assistant: str
     model: str
     exchanges: int
