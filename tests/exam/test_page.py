@@ -271,7 +271,8 @@ def test_the_place_to_type_the_button_and_the_answer_can_be_named() -> None:
 def test_what_the_visitor_cannot_do_is_said(
     html: str, plan: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("motamot.exam.page.FIND_SECONDS", 2)
+    for module in ("page", "hands"):
+        monkeypatch.setattr(f"motamot.exam.{module}.FIND_SECONDS", 2)
     with pytest.raises(MotamotError) as refused:
         heard(QUICK, html, replace(SAYS, **plan))
     assert words in refused.value.message

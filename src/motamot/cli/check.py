@@ -69,6 +69,9 @@ def check(
     answer: Annotated[
         str | None, typer.Option(metavar="SELECTOR", help="Where answers stand; else what grows is found.")
     ] = None,
+    opens: Annotated[
+        str | None, typer.Option("--open", metavar="SELECTOR", help="What opens the chat, if it must be opened.")
+    ] = None,
     headless: Annotated[
         bool, typer.Option("--headless", help="No window: for a page that asks by itself when it is opened.")
     ] = False,
@@ -100,13 +103,26 @@ def check(
     try:
         if page is None:
             assert what is not None
-            _unfit("is for --page", send=send, into=into, button=button, answer=answer, headless=headless)
+            _unfit("is for --page", send=send, into=into, button=button, answer=answer, open=opens, headless=headless)
             asking = _asking(message, data, header, protocol, model, whole, whole_path, select, timeout)
             recordings = _recorded(what, asking)
         else:
+            from motamot.cli.check_sources import visited
+            from motamot.exam.page import Plan
+
             _unfit("is not for --page", message=message, data=data, header=header, whole=whole, select=select)
-            window = not send and not headless
-            recordings = _visited(page, protocol, send or [], into, button, answer, window, timeout)
+            if not send and (into is not None or button is not None or opens is not None):
+                raise InvalidRequest("--into, --button and --open say how to send: give --send TEXT too")
+            plan = Plan(
+                sends=tuple(send or ()),
+                into=into,
+                button=button,
+                answer=answer,
+                opens=opens,
+                window=not send and not headless,
+                seconds=timeout,
+            )
+            recordings = visited(page, plan, protocol=protocol)
     except MotamotError as error:
         failed = Checked(name=page or what or "", problem=error.message)
         _write(filtered([failed], **named), as_json=as_json, junit=junit)
@@ -150,25 +166,6 @@ def _asking(
         select=select,
         seconds=seconds,
     )
-
-
-def _visited(
-    page: str,
-    protocol: str | None,
-    sends: list[str],
-    into: str | None,
-    button: str | None,
-    answer: str | None,
-    window: bool,
-    seconds: float,
-) -> list[Checked]:
-    from motamot.cli.check_sources import visited
-    from motamot.exam.page import Plan
-
-    if not sends and (into is not None or button is not None):
-        raise InvalidRequest("--into and --button say how to send: give --send TEXT too")
-    plan = Plan(sends=tuple(sends), into=into, button=button, answer=answer, window=window, seconds=seconds)
-    return visited(page, plan, protocol=protocol)
 
 
 def _unfit(why: str, **options: object) -> None:

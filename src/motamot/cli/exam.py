@@ -72,6 +72,9 @@ def exam(
     ] = None,
     button: Annotated[str | None, typer.Option(metavar="SELECTOR", help="What sends; the Enter key.")] = None,
     answer: Annotated[str | None, typer.Option(metavar="SELECTOR", help="Where answers stand; looked for.")] = None,
+    opens: Annotated[
+        str | None, typer.Option("--open", metavar="SELECTOR", help="What opens the chat, where it must be opened.")
+    ] = None,
     tool: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Which of the chatbot's tools the model calls: the first one; none: none."),
@@ -108,6 +111,7 @@ def exam(
         "into": into,
         "button": button,
         "answer": answer,
+        "open": opens,
         "tool": tool,
         "port": port,
     }
@@ -134,6 +138,7 @@ class _Plan:
     into: str | None = None
     button: str | None = None
     answer: str | None = None
+    open: str | None = None
     tool: str | None = None
     port: int | None = None
     ignore: list[int] = field(default_factory=list)
@@ -176,7 +181,20 @@ def _command(given: dict[str, Any]) -> str:
     words = ["motamot", "exam"]
     if given["url"]:
         words.append(given["url"])
-    for name in ("preset", "run", "request", "read", "stop", "page", "into", "button", "answer", "tool", "port"):
+    for name in (
+        "preset",
+        "run",
+        "request",
+        "read",
+        "stop",
+        "page",
+        "into",
+        "button",
+        "answer",
+        "open",
+        "tool",
+        "port",
+    ):
         if given[name] is not None:
             words += [f"--{name}", str(given[name])]
     for one in given["headers"] or ():
@@ -280,7 +298,7 @@ async def _in_a_page(
     from motamot.exam.on_page import PageExaminer
     from motamot.exam.page import Plan
 
-    where = Plan(into=plan.into, button=plan.button, answer=plan.answer)
+    where = Plan(into=plan.into, button=plan.button, answer=plan.answer, opens=plan.open)
     examiner = PageExaminer(plan.url, model, plan=where, told=told)
     await examiner.warm_up()
     return await examiner.run(chosen)

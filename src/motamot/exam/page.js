@@ -1,6 +1,6 @@
 // What a page shows, and when: how the text of each of its elements grew. Runs before the page's own scripts, in each
 // of its frames, and changes nothing of them but `attachShadow`, which goes on to work: an observer of the document
-// does not see into shadow roots, where chat widgets live.
+// does not see into shadow roots, where chat widgets live, and neither do `textContent` and `innerText`.
 (() => {
   "use strict";
   if (globalThis.__motamotShown) return;
@@ -8,11 +8,15 @@
   const ELEMENTS = 5000;
   const SAMPLES = 5000; // of one element
   const CHARACTERS = 2000000; // of one element's text that is told
+  const ROOTS = 2000; // shadow roots that are watched
+  const DIRTY = 20000; // elements that are looked at together; of more, those that hold them tell enough
+  const DEPTH = 500; // of elements in one another that are laid out here; deeper, as they are written
   const wait = setTimeout.bind(globalThis);
   const now = () => performance.timeOrigin + performance.now();
   const grown = new Map(); // element: [[when, characters], …]
   const totals = []; // of all roots together
   const roots = [];
+  const rootOf = new WeakMap(); // host: its shadow root, also a closed one
   const shut = []; // elements whose shadow root is closed: seen from here, and not reached by whoever types
   let dirty = new Set();
   let planned = false;
@@ -26,36 +30,78 @@
     else samples[SAMPLES - 1] = [now(), length];
   };
 
+  // What an element stands in: another one, or the host of its shadow root.
+  const around = (node) => node.parentElement ?? (node.parentNode instanceof ShadowRoot ? node.parentNode.host : null);
+
+  // Of two elements, which comes first on the page: by where they, or the hosts that hold them, stand beside each other.
+  function order(one, other) {
+    const path = (element) => {
+      const hosts = [element];
+      for (let root = element.getRootNode(); root instanceof ShadowRoot; root = root.host.getRootNode()) {
+        hosts.unshift(root.host);
+      }
+      return hosts;
+    };
+    const [left, right] = [path(one), path(other)];
+    const at = left.findIndex((element, place) => element !== right[place]);
+    if (at < 0 || !right[at]) return left.length - right.length;
+    return left[at].compareDocumentPosition(right[at]) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1;
+  }
+
   function look() {
     planned = false;
     const found = new Set();
     for (const node of dirty) {
-      let element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;
-      for (; element && !found.has(element); element = element.parentElement) found.add(element);
+      let element = node.nodeType === Node.ELEMENT_NODE ? node : around(node);
+      for (; element && !found.has(element); element = around(element)) found.add(element);
     }
     dirty = new Set();
+    const within = new Map(); // element: characters in the shadow roots that it holds
+    let all = document.body?.textContent.length ?? 0;
+    for (const root of roots) {
+      if (root === document || !root.isConnected) continue;
+      let length = root.textContent.length;
+      for (const style of root.querySelectorAll("style, script")) length -= style.textContent.length;
+      all += length;
+      for (let host = root.host; host && length; host = around(host)) {
+        within.set(host, (within.get(host) ?? 0) + length);
+      }
+    }
     for (const element of found) {
       if (skipped(element) || !element.isConnected) continue;
       if (!grown.has(element)) {
         if (grown.size >= ELEMENTS) grown.delete(grown.keys().next().value);
         grown.set(element, []);
       }
-      sample(grown.get(element), element.textContent.length);
+      sample(grown.get(element), element.textContent.length + (within.get(element) ?? 0));
     }
-    let all = 0;
-    for (const root of roots) all += root.isConnected === false ? 0 : text(root).length;
     sample(totals, all);
   }
 
-  const text = (root) => (root === document ? document.body?.textContent : root.textContent) ?? "";
+  // Shadow roots that no script attached: a template in the HTML is one, when it is parsed.
+  function discover(node) {
+    if (node.shadowRoot && !rootOf.has(node)) watch(node.shadowRoot);
+    for (const element of node.querySelectorAll?.("*") ?? []) {
+      if (element.shadowRoot && !rootOf.has(element)) watch(element.shadowRoot);
+    }
+  }
 
   function watch(root) {
+    if (roots.length > ROOTS) return;
     roots.push(root);
+    if (root.host) {
+      rootOf.set(root.host, root);
+      discover(root);
+      dirty.add(root.host);
+    }
     new MutationObserver((records) => {
       changed = now();
       for (const record of records) {
-        dirty.add(record.target);
-        for (const node of record.addedNodes) dirty.add(node);
+        if (dirty.size < DIRTY) dirty.add(record.target);
+        for (const node of record.addedNodes) {
+          if (dirty.size < DIRTY) dirty.add(node);
+          discover(node);
+        }
       }
       if (!planned) {
         planned = true;
@@ -73,16 +119,66 @@
   };
   watch(document);
 
-  // As a reader has it: what is laid out. An element that is not laid out has no such text.
-  const shown = (element) => (element.innerText ?? element.textContent ?? "").slice(0, CHARACTERS);
+  // Elements whose text stands in part in shadow roots, or that show text of another place in a slot.
+  function deep() {
+    const found = new Set();
+    const mark = (element) => {
+      for (; element && !found.has(element); element = around(element)) found.add(element);
+    };
+    for (const root of roots) {
+      if (root === document || !root.isConnected) continue;
+      mark(root.host);
+      for (const slot of root.querySelectorAll("slot")) mark(slot);
+    }
+    return found;
+  }
+
+  // As a reader has it: what is laid out. An element that is not laid out has no such text. `innerText` is that, but
+  // for elements that hold shadow roots or slots: these are put together here of their parts.
+  const flat = (element) => element.innerText ?? element.textContent ?? "";
+  function shown(element, parts) {
+    if (!parts.has(element)) return flat(element).slice(0, CHARACTERS);
+    const pieces = [];
+    let size = 0;
+    const add = (piece) => {
+      if (piece && size < CHARACTERS) pieces.push(piece);
+      size += piece.length;
+    };
+    const lay = (node, depth) => {
+      if (size >= CHARACTERS) return;
+      if (node.nodeType === Node.TEXT_NODE) {
+        const holder = node.parentElement ?? around(node);
+        const { whiteSpace, visibility } = getComputedStyle(holder);
+        if (visibility !== "visible") return;
+        if (/^(pre|pre-wrap|break-spaces)$/.test(whiteSpace)) add(node.data);
+        else add(node.data.replace(whiteSpace === "pre-line" ? /[ \t]+/g : /[ \t\r\n\f]+/g, " "));
+        return;
+      }
+      if (node.nodeType !== Node.ELEMENT_NODE || node.tagName === "TEXTAREA") return;
+      const { display } = getComputedStyle(node);
+      if (display === "none") return;
+      const end = /^(inline|contents|table-cell)/.test(display) ? "" : "\n";
+      add(end);
+      if (node.tagName === "BR") add("\n");
+      else if (!parts.has(node) || depth > DEPTH) add(flat(node));
+      else {
+        const slotted = node.tagName === "SLOT" ? node.assignedNodes() : [];
+        const inside = slotted.length ? slotted : (rootOf.get(node) ?? node).childNodes;
+        for (const child of inside) lay(child, depth + 1);
+      }
+      add(display === "table-cell" ? "\t" : end);
+    };
+    lay(element, 0);
+    return pieces.join("").slice(0, CHARACTERS);
+  }
   const name = (element) => {
     const id = element.id ? `#${element.id}` : "";
     const classes = [...element.classList].slice(0, 3).map((one) => `.${one}`).join("");
     return (element.tagName.toLowerCase() + id + classes).slice(0, 120);
   };
-  const told = (element, samples) => ({ where: name(element), text: shown(element), samples });
+  const told = (element, samples, parts) => ({ where: name(element), text: shown(element, parts), samples });
 
-  globalThis.__motamotShown = Object.freeze({
+  const tells = Object.freeze({
     /** Whether a closed shadow root stands on the page. */
     closed: () => shut.some((element) => element.isConnected),
     /** Milliseconds since the page last changed. */
@@ -98,16 +194,19 @@
         candidates.push({ element, samples, growth: last[1] - (before ? before[1] : 0) });
       }
       candidates.sort((one, other) => other.growth - one.growth);
-      const kept = candidates.slice(0, most).map(({ element, samples }) => told(element, samples));
+      const parts = deep();
+      const kept = candidates.slice(0, most).map(({ element, samples }) => told(element, samples, parts));
       return { elements: kept, totals };
     },
     /** The last element that fits a selector, in the document or in a shadow root. */
     last(selector) {
       look();
-      const found = roots.flatMap((root) => [...root.querySelectorAll(selector)]);
-      const element = found[found.length - 1];
+      const found = roots.map((root) => (root.isConnected ? [...root.querySelectorAll(selector)].pop() : null));
+      const element = found.filter(Boolean).sort(order).pop();
       if (!element) return { elements: [], totals };
-      return { elements: [told(element, grown.get(element) ?? [])], totals };
+      return { elements: [told(element, grown.get(element) ?? [], deep())], totals };
     },
   });
+  // The page cannot put something else in its place.
+  Object.defineProperty(globalThis, "__motamotShown", { value: tells });
 })();

@@ -14,25 +14,22 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from motamot.errors import InvalidRequest, MotamotError
+from motamot.errors import MotamotError
 from motamot.exam.browser import opened
+from motamot.exam.hands import FIND_SECONDS, STEP_SECONDS, Hands
 from motamot.exam.wire import RECONNECT_SECONDS, Stream, Wire, asks_anew, same_requests
 from motamot.tape import Tape
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, CDPSession, Frame, Locator, Page
+    from playwright.async_api import BrowserContext, CDPSession, Frame, Page
 
 __all__ = ["Heard", "Look", "Plan", "visit"]
 
 CANDIDATES = 40  # elements of a page that may hold the answer
 POST_BYTES = 1_000_000  # of a request's body: two requests are told apart by it
-FIND_SECONDS = 10  # until the place to type in is there, or a question has made the page ask
 PLAIN_SECONDS = 3  # a POST whose answer is no stream is taken for the chat's if no stream has begun by then
 QUIET_SECONDS = 20  # a stream that stays open and says nothing for so long has said all it had to say
 SETTLE_SECONDS = (0.7, 4.0)  # after an answer's end: as long as the page must not change, and no longer than this
-STEP_SECONDS = 0.1
-
-_INPUTS = "textarea, input[type=text], input[type=search], input:not([type]), [contenteditable=true], [role=textbox]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +77,8 @@ class Plan:
     into:    selector of the place to type in; None for the only one there is.
     button:  selector of what sends; None for the Enter key.
     answer:  selector of answers, the last of which is read; None to look for what grows as the wire does.
+    opens:   selector of what opens the chat; None for the only button that says it opens something, where there is no
+             place to type in.
     window:  a window that somebody can chat in; it ends when it is closed, or when `stop` is set.
     seconds: that one answer may take.
     """
@@ -88,6 +87,7 @@ class Plan:
     into: str | None = None
     button: str | None = None
     answer: str | None = None
+    opens: str | None = None
     window: bool = False
     seconds: float = 120
 
@@ -126,7 +126,8 @@ async def _visitor(
 ) -> AsyncIterator[_Visitor]:
     await context.add_init_script((resources.files("motamot.exam") / "page.js").read_text("utf-8"))
     page = await context.new_page()
-    visitor = _Visitor(context, page, plan, stop, tell)
+    hands = Hands(context, page, plan.into, plan.button, plan.answer, plan.opens)
+    visitor = _Visitor(context, page, hands, plan, stop, tell)
     page.on("close", lambda _: visitor.left())
     context.on("page", lambda other: visitor.do(visitor.attach(other)))
     page.on("framenavigated", lambda frame: visitor.do(visitor.attach_frame(frame)))
@@ -141,6 +142,7 @@ async def _visitor(
 class _Visitor:
     context: BrowserContext
     page: Page
+    hands: Hands
     plan: Plan
     stop: asyncio.Event
     tell: Callable[[str], None]
@@ -214,15 +216,11 @@ class _Visitor:
 
     async def ask(self, text: str) -> None:
         """Type, send, and hear the answer to its end."""
-        box = await self._box()
+        box = await self.hands.box()
         asked_at = time.time()
         for stream in self.streams:
             stream.note()  # what comes on it from here on belongs to this question
-        await box.fill(text)
-        if self.plan.button is None:
-            await box.press("Enter")
-        else:
-            await (await self._located(self.plan.button, "button")).click(timeout=FIND_SECONDS * 1000)
+        await self.hands.send(box, text)
         self.tell(f"asked: {text}")
         if not await self._answered(asked_at) and not self.stop.is_set():
             hint = "; if Enter does not send there, name the button: --button SELECTOR" if not self.plan.button else ""
@@ -252,50 +250,6 @@ class _Visitor:
         if self._answers():
             await self._note(one_question=False)
         return self.heard
-
-    async def _box(self) -> Locator:
-        if self.plan.into is not None:
-            return await self._located(self.plan.into, "into")
-        there = await self._seen(_INPUTS)
-        if len(there) != 1:
-            found = f"{len(there)} places" if there else "no place"
-            closed = "" if there else await self._closed()
-            way = closed or ": name it with --into SELECTOR"
-            raise InvalidRequest(f"the page has {found} to type in{way}", field="into")
-        return there[0]
-
-    async def _located(self, selector: str, option: str) -> Locator:
-        from playwright.async_api import Error
-
-        try:
-            there = await self._seen(selector)
-        except Error:
-            raise InvalidRequest(f"--{option} {selector!r} is no selector", field=option) from None
-        if not there:
-            closed = await self._closed()
-            told = f"--{option} {selector!r} finds nothing that can be seen on the page{closed}"
-            raise InvalidRequest(told, field=option)
-        return there[0]
-
-    async def _closed(self) -> str:
-        """That a part of the page cannot be reached to type in, where there is such a part."""
-        if not any(told is True for told in await self._evaluate("closed()")):
-            return ""
-        return ": a part of it is in a closed shadow root, which cannot be reached; chat there by hand, without --send"
-
-    async def _seen(self, selector: str) -> list[Locator]:
-        """What can be seen of this on the page, once something can; else in its frames: a widget's are often one.
-
-        Raises: playwright's Error for what is no selector.
-        """
-        deadline = time.time() + FIND_SECONDS
-        while True:
-            found = await _visible(self.page.main_frame, selector)
-            for frame in self.page.frames[1:] if not found else ():
-                found += await _visible(frame, selector)
-            if found or time.time() > deadline:
-                return found
-            await asyncio.sleep(STEP_SECONDS)
 
     # --- the end of an answer
 
@@ -346,7 +300,7 @@ class _Visitor:
         ended = max(ends, default=0.0)
         if time.time() - ended < least:
             return False
-        quiet = [told for told in await self._evaluate("quiet()") if isinstance(told, int | float)]
+        quiet = [told for told in await self.hands.ask_pages("quiet()") if isinstance(told, int | float)]
         return time.time() - ended > most or min(quiet, default=0.0) >= least * 1000
 
     # --- what is shown
@@ -382,7 +336,7 @@ class _Visitor:
         if self.gone:
             return (), ()
         selector = self.plan.answer
-        told = await self._evaluate(
+        told = await self.hands.ask_pages(
             "last(given)" if selector is not None else f"grown(since, {CANDIDATES})",
             {"given": selector, "since": since * 1000},
         )
@@ -395,34 +349,6 @@ class _Visitor:
         totals = [_samples(frame["totals"]) for frame in told if isinstance(frame, dict)]
         # Of several frames, the one whose text grew most: the others hold no chat.
         return tuple(looks), max(totals, key=lambda samples: samples[-1][1] if samples else 0, default=())
-
-    async def _evaluate(self, call: str, given: Mapping[str, Any] | None = None) -> list[Any]:
-        """Ask the script in every frame of every page; frames that are gone, or of no document, tell nothing."""
-        from playwright.async_api import Error
-
-        told = []
-        for frame in [frame for page in self.context.pages for frame in page.frames]:
-            script = f"({{given, since}}) => globalThis.__motamotShown?.{call}"
-            try:
-                async with asyncio.timeout(FIND_SECONDS):
-                    told.append(await frame.evaluate(script, dict(given or {"given": None, "since": 0})))
-            except TimeoutError:
-                continue
-            except Error as error:
-                if "is not a valid selector" in error.message:
-                    raise InvalidRequest(f"--answer {self.plan.answer!r} is no selector", field="answer") from None
-        return told
-
-
-async def _visible(frame: Frame, selector: str) -> list[Locator]:
-    from playwright.async_api import Error
-
-    try:
-        return await frame.locator(selector).filter(visible=True).all()
-    except Error as error:
-        if not any(word in error.message for word in ("destroyed", "detached", "navigat")):
-            raise
-        return []  # of a frame that is gone, or goes elsewhere just now
 
 
 def _is_document(stream: Stream) -> bool:
