@@ -23,13 +23,14 @@ if TYPE_CHECKING:
         TurnEnded,
         Usage,
     )
-    from motamot.assistant import Assistant, Question, ToolContext
+    from motamot.assistant import Assistant, Question, Sourced, ToolContext
     from motamot.errors import MotamotError
     from motamot.limits import Limits
 
 _HOMES = {
     "Assistant": "motamot.assistant",
     "Question": "motamot.assistant",
+    "Sourced": "motamot.assistant",
     "ToolContext": "motamot.assistant",
     "AnswerEvent": "motamot.answer",
     "Cited": "motamot.answer",
@@ -59,6 +60,7 @@ __all__ = [
     "Question",
     "Reasoning",
     "Routed",
+    "Sourced",
     "Started",
     "Text",
     "ToolCalled",

@@ -149,11 +149,12 @@ class ToolReturned(AnswerEvent, frozen=True, tag="tool_returned", kw_only=True):
 
 
 class Cited(AnswerEvent, frozen=True, tag="cited", kw_only=True):
-    """A source the answer rests on."""
+    """A source the answer rests on. mark: what stands for it in the answer's text, as `[12]`."""
 
     title: str
     url: str | None = None
     quote: str | None = None
+    mark: str | None = None
 
 
 class TurnEnded(AnswerEvent, frozen=True, tag="turn_ended", kw_only=True):

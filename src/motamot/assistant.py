@@ -19,7 +19,7 @@ from motamot.exchange.exchange import Answer, Ending, Exchange, Visible, Wishes
 from motamot.exchange.exchanges import Asking, Exchanges
 from motamot.exchange.loop import ModelAnswer
 from motamot.exchange.own import OwnAnswer, Question
-from motamot.exchange.tools import Tool, ToolContext, ToolError, tool_from
+from motamot.exchange.tools import Sourced, Tool, ToolContext, ToolError, tool_from
 from motamot.limits import Limits
 from motamot.model.local import LocalModel
 from motamot.model.recorded import RecordedModel
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
-__all__ = ["Asked", "Assistant", "Question", "ToolContext", "ToolError", "check_name"]
+__all__ = ["Asked", "Assistant", "Question", "Sourced", "ToolContext", "ToolError", "check_name"]
 
 _logger = logging.getLogger("motamot.model")
 

@@ -37,6 +37,7 @@ class Limits:
     tool_seconds: float = _limit(30, "s", "a tool that hangs becomes a result that says so")
     tool_result_bytes: int = _count(256_000, "bytes", "a tool's result is paid for as prompt tokens")
     tool_calls_per_turn: int = _count(32, "calls", "a turn that asks for more is broken")
+    sources_per_exchange: int = _count(200, "sources", "given to the model for one answer; later ones are not shown")
     max_turns: int = _count(8, "turns", "a model that calls tools for ever stops paying here")
     max_tokens: int = _count(
         2_000, "tokens", "always sent: without it a small model can loop until its context is full"

@@ -55,7 +55,7 @@ OTHERS = st.one_of(
     st.builds(Reasoning, text=st.text(min_size=1, max_size=8)),
     st.builds(ToolCalled, id=NAMES, name=NAMES, arguments=st.dictionaries(st.text(max_size=5), JSON, max_size=3)),
     st.builds(ToolReturned, id=NAMES, name=NAMES, status=st.just("ok"), result=st.none() | st.text(max_size=8)),
-    st.builds(Cited, title=st.text(max_size=8), url=st.none() | st.text(max_size=8)),
+    st.builds(Cited, title=st.text(max_size=8), url=st.none() | st.text(max_size=8), mark=st.none() | st.just("[12]")),
     st.builds(TurnEnded, turn=st.integers(1, 8), finish=st.sampled_from(["stop", "tool_calls"]), usage=USAGES),
     st.builds(Routed, agent=st.sampled_from(["direct", "skill.x", ""]), confidence=st.sampled_from([0.0, 0.85, 1.0])),
 )

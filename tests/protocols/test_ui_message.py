@@ -142,8 +142,8 @@ class TestWriter:
         kept = status if result is None and status != "new" else "error"
         assert returned == ToolReturned(id="t1", name="look", status=kept, result=result)
 
-    def test_sources_keep_their_quotes(self) -> None:
-        cited = [Cited(title="T", url="https://x.example/", quote="so"), Cited(title="Book", quote="it is")]
+    def test_sources_keep_their_quotes_and_marks(self) -> None:
+        cited = [Cited(title="T", url="https://x.example/", quote="so"), Cited(title="Book", quote="it is", mark="[2]")]
         told = [chunk for chunk in chunks([STARTED, *cited, COMPLETE]) if chunk["type"].startswith("source")]
         assert [(chunk["type"], chunk["sourceId"]) for chunk in told] == [("source-url", "1"), ("source-document", "2")]
         back = read(PROTOCOL.reader(), [written(PROTOCOL, [STARTED, *cited, COMPLETE])])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from motamot.answer import (
     AnswerEvent,
     By,
+    Cited,
     Code,
     Ended,
     Outcome,
@@ -27,6 +28,7 @@ from motamot.answer import (
 )
 from motamot.errors import LimitExceeded, MotamotError
 from motamot.exchange.log import Batch, Log
+from motamot.exchange.sources import Given, cited
 from motamot.exchange.states import MOVES, Move, State
 from motamot.limits import Limits
 from motamot.model.turn import Message, ToolSpec, TurnRequest
@@ -122,6 +124,7 @@ class Exchange:
         self.usage = Usage(source=Source.REPORTED)  # the sum over the completions booked so far
         self.underway: Callable[[], Checkpoint | None] | None = None  # the completion under way, for checkpoints
         self.given_back: frozenset[str] = frozenset()  # calls of the client's own tools: it needs their arguments
+        self.given: list[Given] = []  # the sources that the model has, whether it cites them or not
         self.resumable = False
         self.ended_at = 0.0  # on the monotonic clock
         self.booked: tuple[Completion, TurnRequest] | None = None  # with the question, and not taken up yet
@@ -190,7 +193,8 @@ class Exchange:
         self._move(Move.DONE)
         if self.booked is not None:  # ended before its answer's first step: the request never left
             self.booked[0].given_up(ending.outcome)
-        shown = self._shown(ending)
+        upto = len(self.log.events)
+        shown = self._cite(ending)
         self.ended = Ended(
             outcome=ending.outcome,
             code=ending.code,
@@ -219,10 +223,28 @@ class Exchange:
                 boundaries=self.log.boundaries(since, characters),
             )
         )
-        self.log.forget(shown)  # whoever comes back sees what the transcript shows
+        self.log.forget(shown, upto)  # whoever comes back sees what the transcript shows
         self.log.append(self.ended)
         self.log.close()
         self.settle()
+
+    def give(self, sources: Sequence[Cited]) -> None:
+        """The model has these sources from now on: those that the text cites from here on are told at its end."""
+        if sources:
+            room = self.limits.sources_per_exchange - len(self.given)
+            after = len(self.log.text())
+            self.given += [Given(source, after) for source in sources[: max(room, 0)]]
+
+    def _cite(self, ending: Ending) -> int:
+        """Put the sources of what is shown behind it. Returns: the number of the last event that counts as shown."""
+        shown = self._shown(ending)
+        if self.given:
+            told = {event for event in self.log.events if isinstance(event, Cited)}  # by an answer of somebody's own
+            for source in cited(self.log.text(shown), self.given):
+                if source not in told:
+                    self.log.append(source)
+            self.given = []
+        return self._shown(ending)
 
     def at_end(self, call: Callable[[], None]) -> None:
         """Call this once the exchange has ended."""

@@ -50,11 +50,14 @@ class Log:
         if self._waiters:
             self.wake()
 
-    def forget(self, shown: int) -> None:
-        """Give out nothing more of what lies behind event `shown`; who comes back still learns what answer it is."""
+    def forget(self, shown: int, upto: int | None = None) -> None:
+        """Give out nothing more of what lies behind event `shown`, up to and with event `upto`, or the last one.
+
+        Who comes back still learns what answer it is.
+        """
         shown = max(shown, 1)  # the first is `Started`
-        hidden = self.events[shown:]
-        self.events[shown:] = [None] * len(hidden)
+        hidden = self.events[shown:upto]
+        self.events[shown : shown + len(hidden)] = [None] * len(hidden)
         self.characters -= sum([len(event.text) for event in hidden if isinstance(event, Text | Reasoning)])
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from motamot.errors import UpstreamError
 from motamot.exchange.books import Completion, Price
 from motamot.exchange.exchange import Ending, Exchange
 from motamot.exchange.history import conversation, merged, recent
+from motamot.exchange.sources import Library, Sourced
 from motamot.exchange.tools import Tool, ToolContext, ToolResult, run_tool
 from motamot.model import retries
 from motamot.model.turn import Emit, Message, Model, ToolCall, Turn, TurnRequest
@@ -26,6 +27,7 @@ class ModelAnswer:
 
     extra:    further fields of each request. price: cost of a usage, None where unknown.
     fallback: answers, marked, where the model could not even be asked.
+    library:  what the assistant knows from pages; left aside where a caller's own tools take the place of its own.
     """
 
     model: Model
@@ -34,6 +36,7 @@ class ModelAnswer:
     tools: Sequence[Tool] = ()
     extra: dict[str, Any] = field(default_factory=dict)
     fallback: Model | None = None
+    library: Library | None = None
 
     async def __call__(self, exchange: Exchange, emit: Emit | None = None, *, before: int = 0) -> Ending:
         """Answer `exchange`, and say how it ended. Events go into its log, or to `emit` where it is given.
@@ -43,7 +46,7 @@ class ModelAnswer:
         emit = emit or exchange.emit
         limits, wishes = exchange.limits, exchange.wishes
         booked, exchange.booked = exchange.booked, None
-        completion, request = booked or (None, self._request(exchange, await opening(exchange, self.system)))
+        completion, request = booked or (None, await self._asked(exchange))
         messages = request.messages
         for number in range(1, limits.max_turns + 1):
             turn = await self._turn(exchange, emit, before + number, request, self.model, completion)
@@ -67,14 +70,34 @@ class ModelAnswer:
     def first(self, exchange: Exchange) -> CompletionOpened | None:
         """The completion that the exchange begins with, to be booked with its question.
 
-        Returns: None where the conversation's past must be read before. What is prepared is left in `exchange.booked`.
+        Returns: None where the conversation's past, or what the pages say, must be read before. What is prepared is
+        left in `exchange.booked`.
         """
-        if not exchange.opens and exchange.wishes.past is None:
+        reads_first = self.library is not None and self.library.reads_first
+        if reads_first or (not exchange.opens and exchange.wishes.past is None):
             return None
-        request = self._request(exchange, _opening(exchange, self.system, ()))
+        request = self._request(exchange, _opening(exchange, self._instructions(exchange), ()))
         completion = self._completion(exchange, 1, 1, self.model)
         exchange.booked = completion, request
         return completion.row(request)
+
+    async def _asked(self, exchange: Exchange) -> TurnRequest:
+        """The first request, with what must be read for it."""
+        library, background = self.library, None
+        if (
+            library is not None
+            and library.reads_first
+            and (background := await library.look_up(exchange.begun.question))
+        ):
+            exchange.give(background.sources)
+        messages = await opening(exchange, self._instructions(exchange), background)
+        return self._request(exchange, messages)
+
+    def _instructions(self, exchange: Exchange) -> str | None:
+        library = self.library
+        if library is None or (exchange.wishes.tools and not library.reads_first):
+            return self.system
+        return "\n\n".join(part for part in (self.system, library.instructions()) if part)
 
     def _request(self, exchange: Exchange, messages: Sequence[Message]) -> TurnRequest:
         limits, wishes = exchange.limits, exchange.wishes
@@ -145,34 +168,43 @@ class ModelAnswer:
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(run(call)) for call in calls]
+        for task in tasks:
+            exchange.give(task.result().sources)
         return [
             Message(role="tool", content=task.result().content, tool_call_id=call.id)
             for call, task in zip(calls, tasks, strict=True)
         ]
 
 
-async def opening(exchange: Exchange, system: str | None = None) -> list[Message]:
-    """The messages that open an exchange: instructions, the past that fits, the question."""
+async def opening(exchange: Exchange, system: str | None = None, background: Sourced | None = None) -> list[Message]:
+    """The messages that open an exchange: instructions, the past that fits, the question.
+
+    background: what stands before the question, in the same message.
+    """
     begun = exchange.begun
     # A conversation's first question has no past to look for: a tenth of what a request costs.
     known = exchange.opens or exchange.wishes.past is not None
-    return _opening(exchange, system, () if known else await exchange.store.history(begun.conversation, begun.visitor))
+    rows = () if known else await exchange.store.history(begun.conversation, begun.visitor)
+    return _opening(exchange, system, rows, background)
 
 
-def _opening(exchange: Exchange, system: str | None, rows: Sequence[ExchangeRow]) -> list[Message]:
+def _opening(
+    exchange: Exchange, system: str | None, rows: Sequence[ExchangeRow], background: Sourced | None = None
+) -> list[Message]:
     """rows: the conversation so far, where the client does not keep it."""
     begun, wishes = exchange.begun, exchange.wishes
+    asked = f"{background.content}\n\n{begun.question}" if background is not None else begun.question
     instructions = "\n\n".join(part for part in (system, wishes.system) if part) or None
     if wishes.past is not None:
         past: Sequence[Message] = wishes.past
         if wishes.past_tokens is not None:
             past = recent(past, tokens=wishes.past_tokens, count=exchange.store.estimate(begun.model))
         first = [Message(role="system", content=instructions)] if instructions else []
-        question = Message(role="user", content=begun.question)
+        question = Message(role="user", content=asked)
         return merged([*first, *past, question, *wishes.followed])
     return conversation(
         [row for row in rows if row.id != begun.id and row.id != begun.replaces],
-        begun.question,
+        asked,
         system=instructions,
         tokens=exchange.limits.history_tokens,
         count=exchange.store.estimate(begun.model),

@@ -16,11 +16,13 @@ import pydantic
 from docstring_parser import parse as parse_docstring
 from pydantic_core import to_json
 
+from motamot.answer import Cited
 from motamot.errors import MotamotError, SettingsError
+from motamot.exchange.sources import Sourced
 from motamot.limits import Limits
 from motamot.model.turn import ToolCall, ToolSpec
 
-__all__ = ["Tool", "ToolContext", "ToolError", "ToolResult", "run_tool", "tool_from"]
+__all__ = ["Sourced", "Tool", "ToolContext", "ToolError", "ToolResult", "run_tool", "tool_from"]
 
 _logger = logging.getLogger("motamot.tools")
 
@@ -43,11 +45,15 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What goes back to the model. status: as in `ToolReturned`; detail: for the operator, never for the model."""
+    """What goes back to the model. status: as in `ToolReturned`; detail: for the operator, never for the model.
+
+    sources: where it has them, as a tool that returns `Sourced` says.
+    """
 
     status: str
     content: str
     detail: str | None = None
+    sources: tuple[Cited, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,15 +181,20 @@ def _in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> Await
 
 
 def _result(call: ToolCall, value: Any, limits: Limits) -> ToolResult:
+    given: Sequence[object] = value.sources if isinstance(value, Sourced) else ()
+    sources = tuple(source for source in given if isinstance(source, Cited))
+    if len(sources) < len(given):
+        return _failed(call, TypeError("a source is a Cited(title=…)"))
+    told = value.content if isinstance(value, Sourced) else value
     try:
-        content = value if isinstance(value, str) else to_json(value).decode()
+        content = told if isinstance(told, str) else to_json(told).decode()
         size = len(content.encode())
     except (ValueError, TypeError, RecursionError) as error:
         return _failed(call, error, "The tool's result can't be written as JSON.")
     if size > limits.tool_result_bytes:
-        told = f"The tool's result is larger than {limits.tool_result_bytes} bytes and was left out."
-        return ToolResult(status="error", content=told, detail=f"{call.name}: a result of {size} bytes")
-    return ToolResult(status="ok", content=content)
+        sorry = f"The tool's result is larger than {limits.tool_result_bytes} bytes and was left out."
+        return ToolResult(status="error", content=sorry, detail=f"{call.name}: a result of {size} bytes")
+    return ToolResult(status="ok", content=content, sources=sources)
 
 
 def _failed(call: ToolCall, error: BaseException, told: str = "The tool failed.") -> ToolResult:

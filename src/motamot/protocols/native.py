@@ -150,6 +150,7 @@ class Native(Protocol):
         answer["usage"] = end.usage
         answer["sources"] = [
             {"title": event.title, "url": event.url, "quote": event.quote}
+            | ({"mark": event.mark} if event.mark else {})
             for event in events
             if isinstance(event, Cited)
         ]

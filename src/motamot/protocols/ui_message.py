@@ -111,7 +111,7 @@ class UIMessageWriter(Writer):
             case ToolReturned():
                 return self._close() + self._stepped() + self._returned(event)
             case Cited():
-                head = self._close() + self._stepped()
+                head = self._close()  # and no step of its own: it follows the last turn, and is of the whole answer
                 self._parts += 1
                 return head + _source(event, str(self._parts))
             case Routed():
@@ -284,12 +284,13 @@ class UIMessageReader(Reader):
         url = _text(chunk, "url") if chunk.get("type") == "source-url" else None
         said = chunk.get("providerMetadata")
         ours = said.get("motamot") if isinstance(said, dict) else None
-        quote = _text(ours, "quote") if isinstance(ours, dict) and "quote" in ours else None
+        ours = ours if isinstance(ours, dict) else {}
+        more = {name: encodable(_text(ours, name)) for name in ("quote", "mark") if name in ours}
         return (
             Cited(
                 title=encodable(_text(chunk, "title")),
                 url=None if url is None else encodable(url),
-                quote=None if quote is None else encodable(quote),
+                **more,
             ),
         )
 
@@ -403,8 +404,9 @@ def _source(event: Cited, source: str) -> bytes:
         told: dict[str, Any] = {"type": "source-url", "sourceId": source, "url": event.url, "title": event.title}
     else:
         told = {"type": "source-document", "sourceId": source, "mediaType": "text/plain", "title": event.title}
-    if event.quote is not None:
-        told["providerMetadata"] = {"motamot": {"quote": event.quote}}
+    ours = {name: value for name in ("quote", "mark") if (value := getattr(event, name)) is not None}
+    if ours:
+        told["providerMetadata"] = {"motamot": ours}
     return _chunk(told)
 
 

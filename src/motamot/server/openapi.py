@@ -563,7 +563,10 @@ def _schemas() -> Json:
             exchange=_STRING,
             conversation=_STRING,
             usage={"anyOf": [_ref("Usage"), {"type": "null"}]},
-            sources={"type": "array", "items": _object(["title"], title=_STRING, url=nullable, quote=nullable)},
+            sources={
+                "type": "array",
+                "items": _object(["title"], title=_STRING, url=nullable, quote=nullable, mark=_STRING),
+            },
             marks={"type": "array", "items": _STRING},
         ),
         "Stopped": _object(["outcome", "shown"], outcome=nullable, shown={"type": "integer"}),
