@@ -70,7 +70,7 @@ def test_every_route_is_in_the_document_and_nothing_else_is() -> None:
     routes = {
         (route.path.replace(":path", ""), method.lower())
         for route in site._router._routes
-        if isinstance(route, Route)
+        if isinstance(route, Route) and not route.path.startswith("/dashboard/")  # pages for people
         for method in (route.methods or set()) - {"HEAD"}
     }
     assert routes == set(OPERATIONS)

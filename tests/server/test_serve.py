@@ -89,7 +89,7 @@ def test_it_says_what_answers_and_why_its_keys_what_is_unlimited_and_its_address
         said = served.said.splitlines()
         assert said[0] == f"scripted at {model.url}, as --upstream says"
         assert said[1] == "default: what scripted costs is not known, and no money_per_day bounds it"
-        keys = [re.fullmatch(r"key of (\S+) until it ends, as (\S+) is not set: (\S{16,})", line) for line in said[2:4]]
+        keys = [re.fullmatch(r"key of (.+) until it ends, as (\S+) is not set: (\S{16,})", line) for line in said[2:4]]
         assert [key and key[2] for key in keys] == ["MOTAMOT_V1_KEYS", "MOTAMOT_OPERATOR_KEY"]
         assert said[4] == f"motamot serves {served.url}/"
         v1, operator = (key[3] for key in keys if key)

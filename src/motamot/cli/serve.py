@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import getpass
 import os
 import sys
 from dataclasses import dataclass
@@ -56,6 +57,9 @@ def serve(
         Path | None, typer.Option(metavar="FILE", help="A line of JSON for each completion goes here; -: stderr.")
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Explain the settings, and do not serve.")] = False,
+    hash_key: Annotated[
+        bool, typer.Option("--hash-key", help="Read an operator's key, print its hash, and do not serve.")
+    ] = False,
 ) -> None:
     """Serve a page with a chat, and the API behind it. Ctrl-C or SIGTERM ends it, and books what is under way.
 
@@ -64,6 +68,9 @@ def serve(
 
     Exit status: 0 it was told to end, 1 what ran could not be booked at the end, 2 it could not be served.
     """
+    if hash_key:
+        write_result(f"{_hash_of_key()}\n")
+        return
     ours, name, its = settings_of(settings, database, None, first=True)
     its = from_source(its, upstream=upstream, gguf=gguf, local=local, recorded=recorded)
     its = with_key(its, api_key_env, api_key_file)
@@ -80,6 +87,20 @@ def serve(
         write_result(explanation(ours, settings, options))
         return
     _serve(ours, options, proceed=yes or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)))
+
+
+def _hash_of_key() -> str:
+    """The hash of a key that is typed, unseen, or comes through a pipe. Raises: SettingsError."""
+    from motamot.server.keys import checked
+    from motamot.server.operator import hashed
+
+    if is_terminal(sys.stdin) and is_terminal(sys.stderr):
+        key = getpass.getpass("the operator's key: ", stream=sys.stderr)
+        if getpass.getpass("once more: ", stream=sys.stderr) != key:
+            raise SettingsError("the two are not the same")
+    else:
+        key = sys.stdin.readline()
+    return hashed(checked(key.strip(), "what was typed"))
 
 
 def _serve(settings: Settings, sources: dict[str, str | None], *, proceed: bool) -> None:

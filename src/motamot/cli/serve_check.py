@@ -89,7 +89,7 @@ def _listening(lines: _Lines, settings: Settings) -> None:
     lines.add("Hosts", names + (", and any address" if options.any_address and options.hosts else ""))
     lines.add("Proxies", ", ".join(server.proxies) or "none: what X-Forwarded-For says is not believed")
     made = f", made at each start: {' and '.join(keys.made)} are not set" if keys.made else ""
-    lines.add("Keys", f"{len(keys.v1)} for /v1, one for /metrics{made}")
+    lines.add("Keys", f"{len(keys.v1)} for /v1, one for /dashboard and /metrics{made}")
     if not loopback and not server.tls_cert and not server.proxies:
         lines.warnings.append("other machines reach it without TLS: set tls_cert, or put a proxy in front and list it")
     if not loopback and not server.hosts:

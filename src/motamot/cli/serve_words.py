@@ -37,7 +37,7 @@ def key_lines(keys: Keys) -> list[str]:
     if V1_KEYS in keys.made:
         lines.append(f"key of /v1 until it ends, as {V1_KEYS} is not set: {keys.v1[0]}")
     if OPERATOR_KEY in keys.made:
-        lines.append(f"key of /metrics until it ends, as {OPERATOR_KEY} is not set: {keys.operator}")
+        lines.append(f"key of /dashboard and /metrics until it ends, as {OPERATOR_KEY} is not set: {keys.operator}")
     return lines
 
 

@@ -10,6 +10,7 @@ import asyncio
 import time
 from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import dataclass
 from operator import itemgetter
 from types import TracebackType
 from typing import Self
@@ -21,7 +22,7 @@ from motamot.exchange.exchange import Exchange
 from motamot.server.options import Options
 from motamot.store.store import Store
 
-__all__ = ["Budgets", "Ticket"]
+__all__ = ["Budgets", "MoneyToday", "Ticket"]
 
 _HOUR = 3600.0
 _DAY = 86_400
@@ -71,6 +72,20 @@ class _Money:
 
     def total(self) -> float:
         return self.booked + sum(self.kept.values())
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyToday:
+    """What one assistant may spend today, has spent by the ledger, and what is kept for answers under way."""
+
+    limit: float
+    booked: float
+    kept: float
+
+    @property
+    def left(self) -> float:
+        """What new answers may still use."""
+        return max(0.0, self.limit - self.booked - self.kept)
 
 
 class Ticket:
@@ -209,6 +224,13 @@ class Budgets:
             del self._by_name[next(iter(self._by_name))]
 
     # Money
+
+    async def money(self, assistant: Assistant) -> MoneyToday | None:
+        """An assistant's money of today; None where nothing bounds it."""
+        money, limit = await self._read_money(assistant), self._options.money_per_day
+        if money is None or limit is None:
+            return None
+        return MoneyToday(limit, money.booked, sum(money.kept.values()))
 
     async def _read_money(self, assistant: Assistant) -> _Money | None:
         if self._options.money_per_day is None:

@@ -27,6 +27,7 @@ __all__ = [
     "client_address",
     "cors",
     "json_body",
+    "no_key",
     "preflight",
 ]
 
@@ -202,7 +203,12 @@ def check_key(request: Request, keys: Sequence[str]) -> str:
         for key in keys:
             if key and hmac.compare_digest(given.strip().encode(), key.encode()):
                 return key
-    raise Refused(
+    raise no_key()
+
+
+def no_key() -> Refused:
+    """What a caller without the right key is told (401)."""
+    return Refused(
         "a valid API key is needed: Authorization: Bearer …",
         status=401,
         code="unauthorized",

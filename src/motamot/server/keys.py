@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from motamot.errors import SettingsError
+from motamot.server.operator import OperatorKey
 from motamot.settings import ServerSettings
 
-__all__ = ["OPERATOR_KEY", "V1_KEYS", "Keys", "keys_of"]
+__all__ = ["OPERATOR_KEY", "V1_KEYS", "Keys", "checked", "keys_of"]
 
 V1_KEYS = "MOTAMOT_V1_KEYS"
 OPERATOR_KEY = "MOTAMOT_OPERATOR_KEY"
@@ -21,7 +22,10 @@ _FILE_BYTES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """v1: what callers of /v1 must hold, any of them. operator: what /metrics wants. made: names of those made here."""
+    """v1: what callers of /v1 must hold, any of them. operator: what /dashboard and /metrics want, or its hash.
+
+    made: names of those made here.
+    """
 
     v1: tuple[str, ...]
     operator: str
@@ -38,12 +42,14 @@ def keys_of(server: ServerSettings, environ: Mapping[str, str] = os.environ, *, 
     operator = _given(OPERATOR_KEY, server.operator_key_env, server.operator_key_file, environ)
     if len(operator) > 1:
         raise SettingsError("there is one operator's key, and several are given")
+    if operator:
+        OperatorKey(operator[0])
     missing = [name for name, given in ((V1_KEYS, v1), (OPERATOR_KEY, operator)) if not given]
     if missing and not loopback:
         fresh = [f"    {name}={_fresh()}" for name in missing]
         raise SettingsError(
             "other machines can reach this server, so its keys must be set: those of /v1, where whoever holds one "
-            "spends your money, and the operator's, for /metrics. Put them into the environment; these are fresh:\n"
+            "spends your money, and the operator's, of /dashboard. Put them into the environment; these are fresh:\n"
             + "\n".join(fresh)
         )
     return Keys(v1 or (_fresh(),), operator[0] if operator else _fresh(), tuple(missing))
@@ -63,10 +69,14 @@ def _given(usual: str, variable: str | None, file: str | None, environ: Mapping[
     keys = tuple(text.split())
     if file is not None and not keys:
         raise SettingsError(f"{told} is to hold a key, and is empty")
-    for key in keys:
-        if not (key.isascii() and key.isprintable() and _LEAST <= len(key) <= _MOST):
-            raise SettingsError(f"a key in {told} must have {_LEAST} to {_MOST} printable ASCII characters")
-    return keys
+    return tuple(checked(key, told) for key in keys)
+
+
+def checked(key: str, told: str) -> str:
+    """The key itself. told: where it was found. Raises: SettingsError for what is too short, or no key at all."""
+    if not (key.isascii() and key.isprintable() and _LEAST <= len(key) <= _MOST and " " not in key):
+        raise SettingsError(f"a key in {told} must have {_LEAST} to {_MOST} printable ASCII characters, no blanks")
+    return key
 
 
 def _read(file: Path) -> str:

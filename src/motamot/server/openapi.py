@@ -450,6 +450,13 @@ def _operations() -> Json:
                 security=[{"operator_key": []}],
             )
         },
+        "/dashboard": {
+            "get": _operation(
+                "The operator's pages, for a browser (docs/dashboard.md). Who is not signed in is sent to the sign-in.",
+                {"200": _of("text/html", _STRING), "303": {"description": "To the sign-in."}},
+                security=[],
+            )
+        },
         "/openapi.json": {
             "get": _operation("This document.", {"200": _of("application/json", {"type": "object"})}, security=[])
         },

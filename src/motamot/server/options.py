@@ -15,7 +15,8 @@ class Options:
                   for an app that is mounted in another, whose own business it is.
     any_address:  beside those names, any address as such (`192.0.2.7`): no page can have one for its own name, so
                   nothing can be rebound to it.
-    v1_keys:      what callers of /v1 must hold; none: /v1 is shut. operator_key: what /metrics wants; "" shuts it.
+    v1_keys:      what callers of /v1 must hold; none: /v1 is shut.
+    operator_key: what /dashboard and /metrics want, as it is or hashed (`motamot serve --hash-key`); "" shuts them.
     requests_per_hour, tokens_per_hour: of one visitor; an address may have `address_factor` times as much, as a
                   family or an office shares one.
     money_per_day: of one assistant, in its prices' currency, from midnight UTC; None: no bound.

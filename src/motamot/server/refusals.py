@@ -54,6 +54,8 @@ _PER_VISITOR = {
     "exchanges_per_visitor",
     "readers_per_exchange",
     "requests_per_hour",
+    "sign_in_failures",
+    "sign_in_failures_all",
     "tokens_per_hour",
     "money_per_day",
 }

@@ -27,6 +27,7 @@ from motamot.server.budgets import Budgets
 from motamot.server.counts import Counts
 from motamot.server.ending import Signals
 from motamot.server.guards import cors
+from motamot.server.operator import Operator
 from motamot.server.options import Options
 from motamot.server.refusals import Refused
 from motamot.server.streams import Heartbeats
@@ -72,6 +73,7 @@ class Site:
         self.counts = Counts()
         self.troubles = Troubles()
         self.budgets = Budgets(options, self._ended)
+        self.operator = Operator(options.operator_key, self.limits)
         self._identify = identify
         self._where = store
         self._router = router(self)

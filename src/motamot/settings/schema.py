@@ -215,9 +215,10 @@ class ServerSettings(BaseModel):
     v1_keys_file: Named | None = Field(default=None, description="a file with the keys of `/v1`, one a line")
     operator_key_env: Named | None = Field(
         default=None,
-        description="name of the environment variable with the key of `/metrics`; else MOTAMOT_OPERATOR_KEY",
+        description="name of the environment variable with the key of `/dashboard` and `/metrics`, or its hash; else "
+        "MOTAMOT_OPERATOR_KEY",
     )
-    operator_key_file: Named | None = Field(default=None, description="a file with the key of `/metrics`")
+    operator_key_file: Named | None = Field(default=None, description="a file with that key, or its hash")
     requests_per_hour: int = Field(default=60, gt=0, description="questions of one visitor")
     tokens_per_hour: int = Field(default=200_000, gt=0, description="tokens of one visitor, read and written")
     address_factor: int = Field(

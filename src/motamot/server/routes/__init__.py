@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp
 
+from motamot.server.dashboard import routes as dashboard
 from motamot.server.router import Router
 from motamot.server.routes import ag_ui, flux, ga, native, operations, page, ui_message, v1
 
@@ -27,6 +28,7 @@ def router(site: Site) -> ASGIApp:
             *ag_ui.routes(site),
             *ui_message.routes(site),
             *operations.routes(site),
+            *dashboard.routes(site),
             *page.routes(site),
         ],
     )

@@ -47,7 +47,7 @@ async def ready(site: Site, _request: Request) -> Response:
 
 async def metrics(site: Site, request: Request) -> Response:
     """GET /metrics: Prometheus's text format, for who holds the operator's key."""
-    guards.check_key(request, (site.options.operator_key,))
+    await site.operator.check(request)
     told, kind = exposition(site)
     return Response(told, headers={"Content-Type": kind, **guards.FRESH})
 
