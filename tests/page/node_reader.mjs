@@ -1,4 +1,4 @@
-// node node_reader.mjs reader.js: cases as JSON on standard input, readings as JSON on standard output.
+// node node_reader.mjs decoder.ts: cases as JSON on standard input, readings as JSON on standard output.
 
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";

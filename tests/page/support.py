@@ -228,7 +228,11 @@ class Reader:
         return await self.page.locator(".text").all_text_contents()
 
     async def focused(self) -> str:
-        focused: str = await self.page.evaluate("document.activeElement.id || document.activeElement.className")
+        focused: str = await self.page.evaluate("""() => {
+            let focused = document.activeElement
+            while (focused.shadowRoot?.activeElement) focused = focused.shadowRoot.activeElement
+            return focused.id || focused.className
+        }""")
         return focused
 
     async def transcript(self) -> list[dict[str, Any]]:

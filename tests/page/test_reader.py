@@ -1,4 +1,4 @@
-"""The page's reader gives the events of `motamot.sse`, for every stream and at every cut, in Node and in Chromium."""
+"""The widget's reader gives the events of `motamot.sse`, for every stream and at every cut, in Node and in Chromium."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser
+from playwright.async_api import Browser, Route
 
 from motamot.sse import Decoder
 from tests.node import node
@@ -19,7 +19,13 @@ from tests.page.support import Chromium, chat, opened
 
 DATA = Path(__file__).parent.parent / "data"
 HERE = Path(__file__).parent
-READER = HERE.parent.parent / "src" / "motamot" / "server" / "page" / "reader.js"
+WIDGET = HERE.parent.parent / "widget"
+READER = WIDGET / "src" / "decoder.ts"
+STRIP = """
+    import { readFileSync } from "node:fs"
+    import { stripTypeScriptTypes } from "node:module"
+    process.stdout.write(stripTypeScriptTypes(readFileSync(process.argv[1], "utf-8")))
+"""
 ALPHABET = [b"data", b"id", b"event", b"retry", b":", b" ", b"\r", b"\n", b"\r\n", b"\n\n", b"0", b"12", b"x", b"\0"]
 ALPHABET += [b"\xef\xbb\xbf", b"\xc3\xa9", b"\xf0\x9f\x98\x8a", b"\xf0\x9f", b"\xff", b"\xe2\x80\xa8", b"\xc2\x85"]
 
@@ -96,12 +102,18 @@ def test_in_node_the_reader_gives_the_same_events_at_every_cut() -> None:
 def test_in_chromium_the_reader_gives_the_same_events_at_every_cut(chromium: Chromium, tmp_path: Path) -> None:
     found = streams()
     source = (HERE / "every_cut.js").read_text("utf-8").replace("export ", "")
+    command = [str(node()), "--input-type=module", "--eval", STRIP, str(READER)]
+    script = subprocess.run(command, capture_output=True, text=True, timeout=40, check=True).stdout
+
+    async def give(route: Route) -> None:
+        await route.fulfill(status=200, content_type="text/javascript", body=script)
 
     async def scenario(browser: Browser) -> list[dict[str, Any]]:
         async with chat(tmp_path, []) as served, opened(browser, served.url) as reader:
+            await reader.page.route("**/decoder.js", give)
             return await reader.page.evaluate(  # type: ignore[no-any-return]
                 f"""async (cases) => {{
-                    const {{ Decoder }} = await import("./page/reader.js")
+                    const {{ Decoder }} = await import("./decoder.js")
                     {source}
                     return everyCut(Decoder, cases)
                 }}""",
@@ -159,12 +171,16 @@ def test_long_events_are_read_in_time_in_proportion_to_their_length() -> None:
     assert done.stdout.split() == ["1000000", "399999"], done.stderr
 
 
-def test_the_pages_scripts_ask_nobody_else_and_hold_no_markup_from_text() -> None:
-    """A look at the sources: what the browser would refuse is not even tried."""
-    for path in sorted(READER.parent.iterdir()):
+def test_the_widget_asks_nobody_else_and_holds_no_markup_from_text() -> None:
+    """A look at the sources and at what is made of them: what the browser would refuse is not even tried."""
+    served = HERE.parent.parent / "src" / "motamot" / "server"
+    for path in sorted(
+        [*(WIDGET / "src").rglob("*.ts"), *(served / "widget").iterdir(), served / "page" / "index.html"]
+    ):
         text = path.read_text("utf-8")
-        hosts = set(re.findall(r"https?://[^\s\"'`)]+", text))
+        told = text if path.suffix != ".ts" else re.sub(r"^\s*(//|\*|/\*\*).*$", "", text, flags=re.MULTILINE)
+        hosts = set(re.findall(r"https?://[\w.-]+\.[\w.-]+[^\s\"'`)]*", told))
         assert hosts <= {"http://www.w3.org/2000/svg"}, path.name
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text)
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", told)
         if path.suffix == ".html":
             assert not re.search(r"\son\w+=|\sstyle=|<style|<script(?![^>]*\ssrc=)", text)

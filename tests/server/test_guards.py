@@ -781,7 +781,8 @@ def test_no_browser_takes_an_answer_for_another_type_than_it_says(tmp_path: Path
             whole = {"model": "default", "messages": [{"role": "user", "content": "hello"}]}
             for asked_for in (
                 request("GET", "/"),
-                request("GET", "/page/page.js"),
+                request("GET", "/widget.js"),
+                request("GET", "/api/widget"),
                 request("GET", "/healthz"),
                 request("GET", "/openapi.json"),
                 request("GET", "/nowhere"),

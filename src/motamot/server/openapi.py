@@ -90,21 +90,36 @@ _VISITOR: list[Json] = [{"secret": []}, {"cookie": []}, {}]  # without either, o
 def _paths(limits: Limits) -> Json:
     return {
         "/": {"get": _operation("A page with the chat.", {"200": _of("text/html", _STRING)}, security=[])},
-        "/page/{name}": {
-            "get": _operation(
-                "A file of that page.",
-                {"200": {"description": "The file."}, "304": {"description": "It is the same."}},
-                "404",
-                security=[],
-                parameters=[_in_path("name")],
-            )
-        },
+        **_widget(),
         **_native(limits),
         **_others(limits),
         **_ui_message(limits),
         **_v1(limits),
         **_ag_ui(limits),
         **_operations(),
+    }
+
+
+# The widget -----------------------------------------------------------------------------------------------------------
+
+
+def _widget() -> Json:
+    def file(summary: str, kind: str) -> Json:
+        answers = {"200": _of(kind, _STRING), "304": {"description": "It is the same."}}
+        return {"get": _operation(summary, answers, security=[])}
+
+    return {
+        "/widget.js": file("The chat for any page, as a classic script.", "text/javascript"),
+        "/widget.mjs": file("The same as an ES module.", "text/javascript"),
+        "/icon.svg": file("The page's icon.", "image/svg+xml"),
+        "/api/widget": {
+            "get": _operation(
+                "Who answers here, and what a client must know to ask.",
+                {"200": _of("application/json", _ref("Introduction"))},
+                "403",
+                security=[],
+            )
+        },
     }
 
 
@@ -577,6 +592,20 @@ def _schemas() -> Json:
             marks={"type": "array", "items": _STRING},
         ),
         "Stopped": _object(["outcome", "shown"], outcome=nullable, shown={"type": "integer"}),
+        "Introduction": _object(
+            ["assistants", "heartbeat", "message_bytes"],
+            assistants={
+                "type": "array",
+                "items": _object(
+                    ["name", "title", "marks"],
+                    name=_STRING,
+                    title=_STRING,
+                    marks={"type": "array", "items": _STRING},
+                ),
+            },
+            heartbeat={"type": "number", "description": "Seconds after which a living server says something."},
+            message_bytes={"type": "integer", "description": "How long a question may be, in bytes of UTF-8."},
+        ),
         "Transcript": _object(
             ["conversation", "assistant", "exchanges"],
             conversation=_STRING,

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp
 
 from motamot.server.dashboard import routes as dashboard
 from motamot.server.router import Router
-from motamot.server.routes import ag_ui, flux, ga, native, operations, page, ui_message, v1
+from motamot.server.routes import ag_ui, flux, ga, native, operations, page, ui_message, v1, widget
 
 if TYPE_CHECKING:
     from motamot.server.site import Site
@@ -30,5 +30,6 @@ def router(site: Site) -> ASGIApp:
             *operations.routes(site),
             *dashboard.routes(site),
             *page.routes(site),
+            *widget.routes(site),
         ],
     )

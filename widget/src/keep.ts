@@ -1,0 +1,52 @@
+// What is kept in the browser. Where the browser keeps nothing (blocked, full), everything works until a reload.
+
+type Where = "localStorage" | "sessionStorage";
+
+const memory = new Map<string, unknown>(); // what the browser did not take
+
+/**
+ * A value under a name. fits: whether a value is one of ours: what another page of this origin, or another version of
+ * this one, has left there must not keep us from working, at every visit from then on.
+ */
+export class Kept<T> {
+  readonly #where: Where;
+  readonly #name: string;
+  readonly #fits: (kept: unknown) => kept is T;
+
+  constructor(where: Where, name: string, fits: (kept: unknown) => kept is T) {
+    this.#where = where;
+    this.#name = `motamot ${name}`;
+    this.#fits = fits;
+  }
+
+  /** The value, null for none; other pages may have changed it. */
+  get value(): T | null {
+    let kept: unknown = null;
+    try {
+      kept = JSON.parse(globalThis[this.#where].getItem(this.#name) ?? "null");
+    } catch {
+      // nothing is kept, or not what we wrote
+    }
+    if (!this.#fits(kept)) kept = memory.get(this.#key);
+    return this.#fits(kept) ? kept : null;
+  }
+
+  set value(value: T | null) {
+    memory.delete(this.#key);
+    try {
+      if (value === null) globalThis[this.#where].removeItem(this.#name);
+      else globalThis[this.#where].setItem(this.#name, JSON.stringify(value));
+    } catch {
+      if (value !== null) memory.set(this.#key, value); // until a reload
+    }
+  }
+
+  get #key(): string {
+    return `${this.#where} ${this.#name}`;
+  }
+}
+
+/** Whether it is text. */
+export function isText(kept: unknown): kept is string {
+  return typeof kept === "string";
+}

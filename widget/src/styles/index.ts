@@ -1,0 +1,7 @@
+// Plain and quiet: the text is what it is for. System fonts, both colour schemes, no request anywhere.
+
+import { exchange } from "./exchange.ts";
+import { frame } from "./frame.ts";
+import { ground } from "./ground.ts";
+
+export const styles = ground + frame + exchange;

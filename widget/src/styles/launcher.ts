@@ -1,0 +1,108 @@
+// The button and its panel. What is said with `!important` in a shadow root is stronger than anything the page says of
+// the element: no rule of its own can hide the button or move the page's content by it.
+
+export const launcher = `
+:host {
+  all: initial !important;
+  position: fixed !important;
+  z-index: 2147483000 !important;
+  inset: auto 1em 1em auto !important;
+  color-scheme: light dark !important;
+  --accent: var(--motamot-accent, #1f6f5c);
+  --on-accent: var(--motamot-on-accent, #ffffff);
+  --line: var(--motamot-line, #dedcd6);
+}
+
+:host(.left) {
+  inset: auto auto 1em 1em !important;
+}
+
+@media (prefers-color-scheme: dark) {
+  :host {
+    --accent: var(--motamot-accent, #6cc3aa);
+    --on-accent: var(--motamot-on-accent, #0d1512);
+    --line: var(--motamot-line, #343a37);
+  }
+}
+
+* {
+  box-sizing: border-box;
+}
+
+[hidden] {
+  display: none !important;
+}
+
+#button {
+  display: grid;
+  width: 3.5em;
+  height: 3.5em;
+  margin-inline-start: auto;
+  padding: 0;
+  border: 0;
+  border-radius: 50%;
+  background: var(--accent);
+  box-shadow: 0 3px 14px rgb(0 0 0 / 25%);
+  color: var(--on-accent);
+  font: inherit;
+  cursor: pointer;
+  place-items: center;
+}
+
+:host(.left) #button {
+  margin-inline: 0 auto;
+}
+
+#button:focus-visible {
+  outline: 3px solid var(--accent);
+  outline-offset: 3px;
+}
+
+svg {
+  width: 1.7em;
+  height: 1.7em;
+  fill: none;
+  stroke: currentColor;
+  stroke-width: 1.6;
+  stroke-linecap: round;
+  stroke-linejoin: round;
+}
+
+#button[aria-expanded="true"] .shut,
+#button[aria-expanded="false"] .open {
+  display: none;
+}
+
+#panel {
+  width: min(26em, 100vw - 2em);
+  height: min(40em, 100dvh - 6.5em);
+  margin-block-end: 0.75em;
+  overflow: hidden;
+  border: 1px solid var(--line);
+  border-radius: 1em;
+  box-shadow: 0 8px 40px rgb(0 0 0 / 25%);
+}
+
+@media (max-width: 30em), (max-height: 30em) {
+  #panel {
+    position: fixed;
+    inset: 0;
+    width: auto;
+    height: 100dvh;
+    margin: 0;
+    border: 0;
+    border-radius: 0;
+  }
+
+  #panel:not([hidden]) + #button {
+    display: none; /* the chat has a button of its own that closes it */
+  }
+}
+
+@media (forced-colors: active) {
+  #button,
+  #panel {
+    border: 1px solid;
+  }
+}
+`;
