@@ -4,12 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: serve test system check fix bench docs clean
+.PHONY: serve test system check fix bench docs widget clean
 
 serve: $(VENV)/ready ## a page with a chat, and what answers on it; PORT=8001 where 8000 is taken
 	@$(BIN)/motamot serve $(if $(PORT),--port "$(PORT)")
 
 test: system $(VENV)/tested check ## everything: lint, types, generated files, the built wheel, all tests
+	$(BIN)/python scripts/widget.py test
 	$(BIN)/python -m pytest
 
 system: ## what tests need from the system (browser, nginx, Caddy): installed as root, else named
@@ -20,6 +21,7 @@ check: $(VENV)/tested ## lint, format, strict types, generated files fresh
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python scripts/docs.py --check
+	$(BIN)/python scripts/widget.py check
 
 fix: $(VENV)/tested ## put lint and format right
 	$(BIN)/ruff check --fix .
@@ -28,12 +30,15 @@ fix: $(VENV)/tested ## put lint and format right
 docs: $(VENV)/tested ## make the generated pages again
 	$(BIN)/python scripts/docs.py
 
+widget: $(VENV)/tested ## make the widget that is served from its TypeScript
+	$(BIN)/python scripts/widget.py build
+
 bench: system $(VENV)/tested ## measure against peers; figures go to docs/performance.md
 	PYTHON=$(PYTHON) sh scripts/bench-peers.sh
 	$(BIN)/python -m bench
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis widget/node_modules
 
 $(VENV)/ready: pyproject.toml
 	PYTHON=$(PYTHON) sh scripts/venv.sh $(VENV) .[local]
