@@ -54,6 +54,9 @@ class Limits:
     event_bytes: int = _count(1 << 20, "bytes", "one event of the model's stream")
     answer_bytes: int = _count(4 << 20, "bytes", "one answer")
     answer_events: int = _count(100_000, "events", "one answer")
+    details_bytes: int = _count(
+        1_000_000, "bytes", "what tools were given and gave, and reasoning, kept of one answer; more is left out"
+    )
     live_bytes: int = _count(256 << 20, "bytes", "answers held in memory by all running exchanges; full: 503")
     exchanges_running: int = _count(1_000, "exchanges", "under way in one process; full: 503")
     readers_per_exchange: int = _count(

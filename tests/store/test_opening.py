@@ -261,7 +261,13 @@ def test_the_migrations_make_the_tables_that_the_code_uses(tmp_path: Path) -> No
     Store.open(tmp_path / "store.db").close_sync()
     engine = Database(tmp_path / "store.db").reading()
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE, "compare_type": True})
+        opts = {
+            "version_table": VERSION_TABLE,
+            "compare_type": True,
+            # The index of texts is made at opening, where this Python has FTS5: no migration can.
+            "include_name": lambda name, kind, _: kind != "table" or not name.startswith("search"),
+        }
+        context = MigrationContext.configure(connection, opts=opts)
         assert compare_metadata(context, metadata) == []
     engine.dispose()
 

@@ -168,7 +168,7 @@ class Completion:
             currency=cost[1] if cost else "USD",
             completion_bytes=sum(len(part.encode()) for part in _generated(turn)),
         )
-        exchange.store.close_completion(closed)
+        exchange.store.close_completion(closed, redact=exchange.redact)
         if _logger.isEnabledFor(logging.INFO):
             _logger.info("%s", self._line(closed))
         return usage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,13 +27,15 @@ from motamot.answer import (
     TurnEnded,
     Usage,
 )
-from motamot.errors import LimitExceeded, MotamotError
+from motamot.errors import LimitExceeded, MotamotError, StoreError
 from motamot.exchange.log import Batch, Log
+from motamot.exchange.notes import Notes, ticks
 from motamot.exchange.sources import Given, cited
 from motamot.exchange.states import MOVES, Move, State
 from motamot.limits import Limits
 from motamot.model.turn import Message, ToolSpec, TurnRequest
-from motamot.store.records import Checkpoint, ExchangeBegun, ExchangeEnded
+from motamot.store.records import Checkpoint, ExchangeBegun, ExchangeEnded, ExchangeSent
+from motamot.store.redaction import Redact
 from motamot.store.store import Store
 
 if TYPE_CHECKING:
@@ -93,6 +96,7 @@ class Exchange:
     """A running or ended exchange. Made by `Exchanges.begin`; use `follow` and `stop`.
 
     log, state and the numbers may be read at any time. opens: it is the first of its conversation.
+    redact: what its texts go through before they are written.
     """
 
     def __init__(
@@ -105,8 +109,11 @@ class Exchange:
         wishes: Wishes = Wishes(),
         marks: tuple[str, ...] = (),
         opens: bool = False,
+        redact: Redact | None = None,
     ) -> None:
         self.begun = begun
+        self.redact = redact
+        self.began = time.monotonic()
         self.opens = opens
         self.store = store
         self.limits = limits
@@ -120,6 +127,7 @@ class Exchange:
         self.ended: Ended | None = None
         self.ending: Ending | None = None
         self.sent = 0  # number of the last event that a follower has handed on
+        self.booked_sent = 0  # the same, as the books have it since the end
         self.seen: int | None = None  # the client's claim, clamped to `sent`
         self.usage = Usage(source=Source.REPORTED)  # the sum over the completions booked so far
         self.underway: Callable[[], Checkpoint | None] | None = None  # the completion under way, for checkpoints
@@ -132,6 +140,8 @@ class Exchange:
         self._task: asyncio.Task[None] | None = None
         self._followers = 0
         self._resume_timer: asyncio.TimerHandle | None = None
+        self._notes = Notes(self.began, limits.details_bytes)
+        self._stop_asked: float | None = None  # on the monotonic clock
         self._gap: str | None = None  # what the text so far ends with, while a new turn's text is awaited
         self._marked = (0, 0)  # what the last checkpoint held: events, characters of text
         self._finished: asyncio.Event | None = None  # made for the first who waits: it takes a kilobyte
@@ -185,8 +195,8 @@ class Exchange:
         self._task = None  # what has ended is kept for long, and needs no task for that
         self.finish(self.ending or Ending(outcome=Outcome.INTERRUPTED))
 
-    def finish(self, ending: Ending) -> None:
-        """Write the end, once: into the log, and into the books."""
+    def finish(self, ending: Ending, *, closed: bool = True) -> None:
+        """Write the end, once: into the log, and into the books. closed: what answered is over, and its upstream."""
         if self.ended is not None:
             return
         self._cancel_resume()
@@ -204,28 +214,11 @@ class Exchange:
             usage=self.usage,
             marks=self.marks,
         )
-        since, characters = self._marked
-        self.store.end(
-            ExchangeEnded(
-                id=self.id,
-                ended_at=time.time(),
-                outcome=ending.outcome,
-                generated=self.log.text(),
-                shown=self.log.text(shown),
-                events=len(self.log.events) + 1,
-                sent=self.sent,
-                seen=self.seen,
-                code=ending.code,
-                by=ending.by,
-                message=ending.message,
-                detail=ending.detail,
-                marks=self.marks,
-                boundaries=self.log.boundaries(since, characters),
-            )
-        )
+        self._book_end(ending, shown, closed=closed)
         self.log.forget(shown, upto)  # whoever comes back sees what the transcript shows
         self.log.append(self.ended)
         self.log.close()
+        del self.log.times[:]
         self.settle()
 
     def give(self, sources: Sequence[Cited]) -> None:
@@ -243,8 +236,50 @@ class Exchange:
             for source in cited(self.log.text(shown), self.given):
                 if source not in told:
                     self.log.append(source)
+                    self._note(source, numbered=True)
             self.given = []
         return self._shown(ending)
+
+    def _book_end(self, ending: Ending, shown: int, *, closed: bool) -> None:
+        log, now = self.log, time.monotonic()
+        since, characters = (0, 0) if self.redact is not None else self._marked
+        first = next((at for at, event in zip(log.times, log.events, strict=False) if type(event) is Text), None)
+        stopped = self._stop_asked
+        ended = ExchangeEnded(
+            id=self.id,
+            ended_at=time.time(),
+            outcome=ending.outcome,
+            generated=log.text(),
+            shown=log.text(shown),
+            events=len(log.events) + 1,
+            sent=self.sent,
+            seen=self.seen,
+            code=ending.code,
+            by=ending.by,
+            message=ending.message,
+            detail=ending.detail,
+            marks=self.marks,
+            boundaries=log.boundaries(since, characters),
+            whole=self.redact is not None,
+            noted=self._notes.taken(),
+            omitted=self._notes.omitted,
+            times=ticks([*log.times, now], self.began),
+            first_text=None if first is None else first - self.began,
+            stop_asked=None if stopped is None else stopped - self.began,
+            stop_closed=now - self.began if closed and stopped is not None else None,
+        )
+        log.aside = 0
+        self.booked_sent = self.sent
+        self.store.end(ended, redact=self.redact)
+
+    def _book_sent(self, ended: Ended) -> None:
+        """The last words are sent after the end is booked; of a stopped answer nothing more is."""
+        since, self.booked_sent = self.booked_sent, max(self.booked_sent, self.sent)
+        if ended.outcome in (Outcome.STOPPED, Outcome.ABANDONED):
+            return
+        if any(type(event) is Text for event in self.log.events[since : self.sent]):
+            with contextlib.suppress(StoreError):  # closed meanwhile: the server is going down
+                self.store.sent(ExchangeSent(id=self.id, sent=self.sent))
 
     def at_end(self, call: Callable[[], None]) -> None:
         """Call this once the exchange has ended."""
@@ -281,13 +316,15 @@ class Exchange:
         if self._task is not None and self.ended is None:
             await asyncio.wait({self._task}, timeout=max(self.limits.stop_seconds, 1))
             if self.ended is None:  # an answer of somebody's own that swallows its cancellation: don't wait for it
-                self.finish(self.ending or ending)
+                self.finish(self.ending or ending, closed=False)
 
     def begin_end(self, ending: Ending) -> None:
         """Decide how the exchange ends, and cancel the answer; the first decision stands."""
         if self.ended is not None or self.ending is not None:
             return
         self.ending = ending
+        if ending.outcome is Outcome.STOPPED:
+            self._stop_asked = time.monotonic()
         self._cancel_resume()
         self._move(Move.END)
         if self._task is not None:
@@ -325,9 +362,11 @@ class Exchange:
             log.append(event, len(event.text))  # the path of nearly every delta
         else:
             for event in events:
-                for admitted in self._admit(event):
-                    size = len(admitted.text) if isinstance(admitted, Text | Reasoning) else 0
-                    log.append(admitted, size)
+                admitted = self._admit(event)
+                for one in admitted:
+                    log.append(one, len(one.text) if isinstance(one, Text | Reasoning) else 0)
+                if type(event) is not Text:
+                    self._note(event, numbered=bool(admitted))
         if log.characters > self._most_characters or len(log.events) > self._most_events:
             self._check_limits()
 
@@ -351,6 +390,12 @@ class Exchange:
             case Started() | Ended():
                 raise TypeError(f"{type(event).__name__} is the exchange's own event, an answer may not give it")
         return [event]
+
+    def _note(self, event: AnswerEvent, *, numbered: bool) -> None:
+        log = self.log
+        at = log.times[-1] if numbered else time.monotonic()
+        self._notes.add(event, after=len(log.events) - numbered, numbered=numbered, at=at)
+        log.aside = self._notes.held
 
     def _turn_over(self) -> None:
         """From here on text belongs to another turn: two LF are to stand between it and the text before."""
@@ -404,6 +449,8 @@ class Exchange:
     def left(self) -> None:
         """A follower has closed. When it was the last: the end, at once or after the resume window."""
         self._followers -= 1
+        if self.ended is not None:
+            self._book_sent(self.ended)
         if self._followers or self.ended is not None or self.ending is not None:
             return
         if not self.resumable:
@@ -428,6 +475,8 @@ class Exchange:
         events = len(self.log.events)
         if self.ended is not None or events == since:
             return None
+        if self.redact is not None:  # what it changes in the whole text may be anywhere
+            since, characters = 0, 0
         boundaries = self.log.boundaries(since, characters)
         self._marked = (events, boundaries[-1][1] if boundaries else characters)
         underway = self.underway() if self.underway is not None else None
@@ -439,6 +488,7 @@ class Exchange:
             completion=underway.completion if underway else None,
             completion_tokens=underway.completion_tokens if underway else 0,
             prompt_tokens=underway.prompt_tokens if underway else 0,
+            whole=self.redact is not None,
         )
 
 

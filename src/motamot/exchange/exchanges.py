@@ -14,7 +14,7 @@ from functools import partial
 
 import msgspec
 
-from motamot.answer import By, Code, Ended, Outcome, Started, SurrogateJoiner
+from motamot.answer import By, Code, Ended, Outcome, SurrogateJoiner
 from motamot.errors import Conflict, InvalidRequest, LimitExceeded, NotFound
 from motamot.exchange.checkpoints import Checkpoints
 from motamot.exchange.exchange import Answer, Ending, Exchange, Follower, Visible, Wishes
@@ -22,7 +22,9 @@ from motamot.exchange.log import Log
 from motamot.exchange.loop import ModelAnswer
 from motamot.exchange.states import State
 from motamot.limits import Limits
+from motamot.store.browsing import ended_of, started_of
 from motamot.store.records import Begun, ExchangeBegun, ExchangeRow
+from motamot.store.redaction import Redact
 from motamot.store.store import Store
 
 __all__ = ["Asking", "Exchanges", "new_id", "of_thread"]
@@ -103,9 +105,11 @@ class Exchanges:
         visible: Visible = Visible(),
         wishes: Wishes = Wishes(),
         marks: tuple[str, ...] = (),
+        redact: Redact | None = None,
     ) -> Exchange:
         """Admit a question and begin to answer it, or join the exchange that its key already names.
 
+        redact: what its texts go through before they are written.
         Raises: InvalidRequest (empty or too long), Conflict (same key, another question), NotFound (somebody
                 else's conversation), LimitExceeded (too many under way), StoreError (it could not be booked).
         """
@@ -121,6 +125,7 @@ class Exchanges:
                 wishes=wishes,
                 marks=marks,
                 opens=asking.conversation is None and asking.thread is None,
+                redact=redact,
             )
 
         if asking.key is None:
@@ -191,8 +196,8 @@ class Exchanges:
         """Write the question down, and its first completion with it where that is known: one transaction for both."""
         opened = answer.first(exchange) if isinstance(answer, ModelAnswer) else None
         if opened is None:
-            return await self.store.begin(exchange.begun)
-        return await self.store.begin_with_completion(exchange.begun, opened)
+            return await self.store.begin(exchange.begun, redact=exchange.redact)
+        return await self.store.begin_with_completion(exchange.begun, opened, redact=exchange.redact)
 
     def _admit(self, visitor: str, limits: Limits) -> None:
         """limits: the assistant's, for what one visitor may have; ours bound what all have together."""
@@ -331,20 +336,10 @@ class Exchanges:
             replaces=row.replaces,
         )
         exchange = Exchange(begun, store=self.store, limits=self.limits, marks=row.marks)
-        started = Started(exchange=row.id, conversation=row.conversation, assistant=row.assistant, model=row.model)
-        outcome = Outcome(row.outcome or Outcome.INTERRUPTED)
-        stopped = outcome in (Outcome.STOPPED, Outcome.ABANDONED)
-        exchange.ended = Ended(
-            outcome=outcome,
-            code=Code(row.code) if row.code else None,
-            message=row.message,
-            by=By(row.by) if row.by else None,
-            shown=(row.sent if row.seen is None else row.seen) if stopped else max(row.events - 1, 0),
-            marks=row.marks,
-        )
-        exchange.log = Log.rebuilt(row.shown or "", row.boundaries, started, exchange.ended, row.events)
+        exchange.ended = ended_of(row)
+        exchange.log = Log.rebuilt(row.shown or "", row.boundaries, started_of(row), exchange.ended, row.events)
         exchange.state = State.ENDED
-        exchange.sent = row.sent
+        exchange.sent = exchange.booked_sent = row.sent
         exchange.settle()
         if row.outcome is not None:
             self._keep(exchange)  # for all who read it: each of their own would hold the text once more
@@ -372,7 +367,17 @@ class Exchanges:
         if not await self.store.delete_conversation(conversation, visitor):
             raise NotFound("there is no such conversation")
         # From here on nothing can begin in it.
-        theirs = [exchange for exchange in self._by_id.values() if exchange.begun.conversation == conversation]
+        await self._let_go([one for one in self._by_id.values() if one.begun.conversation == conversation])
+
+    async def delete_visitor(self, visitor: str) -> int:
+        """Remove all that a visitor asked and was told, here and in the store; what runs is stopped.
+
+        Returns: how many conversations had text. What they ask from here on is a new visitor's. Raises: StoreError.
+        """
+        await self._let_go([one for one in self._by_id.values() if one.begun.visitor == visitor])
+        return await self.store.delete_visitor(visitor)
+
+    async def _let_go(self, theirs: list[Exchange]) -> None:
         await asyncio.gather(*(exchange.stop() for exchange in theirs))
         for exchange in theirs:
             if exchange.id in self._by_id:

@@ -7,7 +7,9 @@ cheapest of what asyncio offers (+1.4 µs a delta, against 2.4 for an `Event` an
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import Iterable, Sequence
+from time import monotonic
 
 from motamot.answer import AnswerEvent, Reasoning, Text
 
@@ -19,7 +21,7 @@ Batch = list[tuple[int, AnswerEvent]]
 BATCH = 1_000
 """Events given out at once: a reader that is far behind holds so many besides the log itself, and no more."""
 
-_EVENT_BYTES = 100  # measured: a `Text` of a few letters, its string and its place in the list
+_EVENT_BYTES = 108  # measured: a `Text` of a few letters, its string, its place in the list and its time
 _EXCHANGE_BYTES = 1_700  # measured, of one that has ended
 
 
@@ -28,24 +30,30 @@ class Log:
 
     None stands where an event was not kept, in a log rebuilt from the store, or is not shown, behind a stop: followers
     skip it, so that the others keep their numbers.
+
+    times: when each was appended, on the monotonic clock (0.06 µs of the 16 that a delta takes, measured); empty in a
+           log rebuilt from the store, and once the end is booked. aside: bytes held besides, for the operator.
     """
 
-    __slots__ = ("_waiters", "characters", "closed", "events")
+    __slots__ = ("_waiters", "aside", "characters", "closed", "events", "times")
 
     def __init__(self, events: Iterable[AnswerEvent | None] = (), *, closed: bool = False) -> None:
         self.events: list[AnswerEvent | None] = list(events)
         self.closed = closed
+        self.times = array("d")
+        self.aside = 0
         self.characters = 0  # of text, reasoning included where it is shown: what the log costs to hold
         self._waiters: list[asyncio.Future[None]] = []
 
     @property
     def held(self) -> int:
         """Bytes that it takes, about: its text, an object for each event, and the exchange that goes with it."""
-        return self.characters + _EVENT_BYTES * len(self.events) + _EXCHANGE_BYTES
+        return self.characters + self.aside + _EVENT_BYTES * len(self.events) + _EXCHANGE_BYTES
 
     def append(self, event: AnswerEvent, characters: int = 0) -> None:
         """Append, and wake whoever follows. characters: what holding the event costs."""
         self.events.append(event)
+        self.times.append(monotonic())
         self.characters += characters
         if self._waiters:
             self.wake()

@@ -11,10 +11,11 @@ import re
 from dataclasses import dataclass, field
 from typing import overload
 
-from sqlalchemy import Connection, delete, exists, null, or_, select, update
+from sqlalchemy import Connection, delete, exists, select
 
 from motamot.answer import Source
 from motamot.errors import Conflict, MotamotError, NotFound, StoreError
+from motamot.store import details as kept_details
 from motamot.store import statements
 from motamot.store.reading import exchange_by_id, exchange_by_key, pack
 from motamot.store.records import (
@@ -24,13 +25,14 @@ from motamot.store.records import (
     CompletionOpened,
     ExchangeBegun,
     ExchangeEnded,
+    ExchangeSent,
 )
-from motamot.store.schema import boundaries, completions, conversations, exchanges
+from motamot.store.schema import completions, conversations, exchanges
 from motamot.store.statements import Row
 
-__all__ = ["Batch", "Record", "clean", "forget_older", "forget_theirs", "undo_begin", "undo_open"]
+__all__ = ["Batch", "Record", "clean", "undo_begin", "undo_open"]
 
-Record = ExchangeBegun | CompletionOpened | CompletionClosed | Checkpoint | ExchangeEnded
+Record = ExchangeBegun | CompletionOpened | CompletionClosed | Checkpoint | ExchangeEnded | ExchangeSent
 
 _e, _c, _v = exchanges.c, completions.c, conversations.c
 
@@ -72,8 +74,11 @@ class Batch:
     closed: list[Row] = field(default_factory=list)
     checkpoints: dict[str, Row] = field(default_factory=dict)
     marks: list[Row] = field(default_factory=list)
+    unmarked: list[Row] = field(default_factory=list)
     guesses: dict[str, Row] = field(default_factory=dict)
     ended: list[Row] = field(default_factory=list)
+    details: list[Row] = field(default_factory=list)
+    sent: list[Row] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
         """Take one record in."""
@@ -87,11 +92,15 @@ class Batch:
             case Checkpoint():
                 self._add_checkpoint(record)
             case ExchangeEnded():
-                self._add_marks(record.id, record.boundaries)
+                self._add_marks(record.id, record.boundaries, record.whole)
                 self.ended.append(_ended(record))
+                if record.noted or record.times:
+                    self.details.append(_detailed(record))
+            case ExchangeSent():
+                self.sent.append({"k_id": record.id, "v_sent": _count(record.sent)})
 
     def _add_checkpoint(self, record: Checkpoint) -> None:
-        self._add_marks(record.exchange, record.boundaries)
+        self._add_marks(record.exchange, record.boundaries, record.whole)
         last = max((event for event, _ in record.boundaries), default=0)
         self.checkpoints[record.exchange] = {
             "k_id": record.exchange,
@@ -106,7 +115,10 @@ class Batch:
                 "v_completion_tokens": _count(record.completion_tokens),
             }
 
-    def _add_marks(self, exchange: str, pairs: tuple[tuple[int, int], ...]) -> None:
+    def _add_marks(self, exchange: str, pairs: tuple[tuple[int, int], ...], whole: bool) -> None:
+        if whole:
+            self.marks = [row for row in self.marks if row["v_exchange"] != exchange]
+            self.unmarked.append({"k_id": exchange})
         if pairs:
             self.marks.append({"v_exchange": exchange, "v_first_event": pairs[0][0], "v_pairs": pack(pairs)})
 
@@ -120,10 +132,15 @@ class Batch:
         all_opened = not self.opened or self._write_opened(connection)
         for statement, rows in (
             (statements.CLOSE, self.closed),
+            (statements.SUM_UP, self.closed),
             (statements.CHECKPOINT, list(self.checkpoints.values())),
+            (statements.UNMARK, self.unmarked),
             (statements.MARK, self.marks),
             (statements.GUESS, list(self.guesses.values())),
             (statements.END, self.ended),
+            (statements.TO_SEARCH, self.ended),
+            (statements.DETAIL, self.details),
+            (statements.SENT, self.sent),
         ):
             if rows:
                 statement.run(connection, rows)
@@ -235,7 +252,15 @@ def _ended(record: ExchangeEnded) -> Row:
         "v_marks": "\n".join(record.marks),
         "v_generated": clean(record.generated),
         "v_shown": None if record.shown == record.generated else clean(record.shown),
+        "v_first_text": _real(record.first_text),
+        "v_stop_asked": _real(record.stop_asked),
+        "v_stop_closed": _real(record.stop_closed),
     }
+
+
+def _detailed(record: ExchangeEnded) -> Row:
+    times, events = kept_details.packed(record)
+    return {"k_id": record.id, "k_ended_at": record.ended_at, "v_times": times, "v_events": events}
 
 
 def _why_not_begun(connection: Connection, row: Row) -> Begun | MotamotError | None:
@@ -265,38 +290,3 @@ def undo_begin(connection: Connection, record: ExchangeBegun, owner: str) -> Non
 def undo_open(connection: Connection, record: CompletionOpened, owner: str) -> None:
     """Take a completion out again whose request never left, because its caller was told that it could not be booked."""
     connection.execute(delete(completions).where(_c.id == record.id, _c.owner == owner, _c.outcome.is_(None)))
-
-
-def _forget(connection: Connection, conversation: str, at: float) -> None:
-    """Remove a conversation's text. Its token rows stay; a running exchange of it finds no place for its text."""
-    connection.execute(
-        update(conversations).where(_v.id == conversation, _v.deleted_at.is_(None)).values(deleted_at=at)
-    )
-    mine = select(_e.id).where(_e.conversation == conversation)
-    connection.execute(delete(boundaries).where(boundaries.c.exchange.in_(mine)))
-    connection.execute(update(completions).where(_c.exchange.in_(mine)).values(detail=null()))
-    # The hash goes too: a short question can be guessed from it.
-    connection.execute(
-        update(exchanges)
-        .where(_e.conversation == conversation)
-        .values({column: null() for column in (_e.question, _e.generated, _e.shown, _e.detail, _e.body_hash)})
-    )
-
-
-def forget_theirs(connection: Connection, conversation: str, visitor: str, at: float) -> bool:
-    """`forget`, if the conversation is this visitor's and still there."""
-    theirs = select(_v.id).where(_v.id == conversation, _v.visitor == visitor, _v.deleted_at.is_(None))
-    if connection.execute(theirs).first() is None:
-        return False
-    _forget(connection, conversation, at)
-    return True
-
-
-def forget_older(connection: Connection, before: float, at: float, limit: int) -> int:
-    """`forget` up to `limit` conversations in which nothing was asked, and nothing ran, since `before`."""
-    recent = exists().where(_e.conversation == _v.id, or_(_e.started_at >= before, _e.outcome.is_(None)))
-    old = select(_v.id).where(_v.created_at < before, _v.deleted_at.is_(None), ~recent).limit(limit)
-    found = connection.scalars(old).all()
-    for conversation in found:
-        _forget(connection, conversation, at)
-    return len(found)

@@ -23,6 +23,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from motamot.errors import StoreError
+from motamot.store import searching
 from motamot.store.schema import REVISION, VERSION_TABLE
 
 __all__ = ["BUSY_MILLISECONDS", "Database", "explain", "is_busy"]
@@ -89,13 +90,15 @@ class Database:
     def _bring_up_to_date(self) -> None:
         with _disposed(self.reading()) as engine, engine.connect() as connection, connection.begin():
             found = _revision(connection)  # refuses another program's file before anything in it is changed
+            ready = found == REVISION and searching.is_ready(connection)
         self._use_wal()
-        if found == REVISION:
+        if ready:
             return
         with _disposed(self.writing()) as engine, engine.connect() as connection, connection.begin():
             found = _revision(connection)  # under the write lock: of two processes, one migrates and one waits
             if found != REVISION:
                 _migrate(connection, found, self.path)
+            searching.prepare(connection)
 
     def _use_wal(self) -> None:
         """Write-ahead logging, so that readers and the writer never wait for each other; kept in the file."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -16,6 +16,7 @@ from motamot.store.schema import boundaries, completions, conversations, exchang
 __all__ = [
     "Spent",
     "boundaries_of",
+    "completions_of",
     "completions_where",
     "conversation_by_id",
     "exchange_by_id",
@@ -130,6 +131,12 @@ def completions_where(
     if since is not None:
         query = query.where(completions.c.opened_at >= since)
     return [_completion_row(row) for row in reversed(connection.execute(query).all())]
+
+
+def completions_of(connection: Connection, exchanges: Sequence[str]) -> list[CompletionRow]:
+    """All completions of these exchanges, in the order of booking."""
+    query = select(*_COMPLETION).where(completions.c.exchange.in_(exchanges)).order_by(completions.c.number)
+    return [_completion_row(row) for row in connection.execute(query)]
 
 
 def _completion_row(row: Row[Any]) -> CompletionRow:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from array import array
+from dataclasses import dataclass, field
 
-from motamot.answer import Source, Usage
+from motamot.answer import AnswerEvent, Source, Usage
 
 __all__ = [
     "Begun",
@@ -16,6 +17,8 @@ __all__ = [
     "ExchangeBegun",
     "ExchangeEnded",
     "ExchangeRow",
+    "ExchangeSent",
+    "Noted",
 ]
 
 
@@ -96,6 +99,7 @@ class Checkpoint:
                 checkpoint; a store appends them.
     sent:       number of the last event sent to a follower.
     completion: the completion under way, with the tokens it has generated so far as far as we can tell.
+    whole:      `boundaries` are all there are: they replace those of earlier checkpoints.
     """
 
     exchange: str
@@ -105,6 +109,21 @@ class Checkpoint:
     completion: str | None = None
     completion_tokens: int = 0
     prompt_tokens: int = 0
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """An event that is no text, for the operator: arguments and results whole, whatever the visitor could see.
+
+    after: how many numbered events came before it. numbered: it is one itself, number `after + 1`.
+    at:    seconds after the question.
+    """
+
+    after: int
+    numbered: bool
+    at: float
+    event: AnswerEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +132,10 @@ class ExchangeEnded:
 
     sent, seen: event numbers; seen is None where the client never said. events: how many there were.
     boundaries: as in `Checkpoint`, those since the last one: a client that comes back after a restart of ours
-                says an event number, and gets the text behind it.
+                says an event number, and gets the text behind it. whole: as in `Checkpoint`.
+    noted:      the events that are no text. omitted: of how many of them arguments, result or text were too long.
+    times:      when each numbered event came, in units of 0.1 ms after the question; empty where nobody measured.
+    first_text, stop_asked, stop_closed: seconds after the question; None: it did not happen, or is not known.
     """
 
     id: str
@@ -130,6 +152,21 @@ class ExchangeEnded:
     detail: str | None = None
     marks: tuple[str, ...] = ()
     boundaries: tuple[tuple[int, int], ...] = ()
+    whole: bool = False
+    noted: tuple[Noted, ...] = ()
+    omitted: int = 0
+    times: array[int] = field(default_factory=lambda: array("I"))
+    first_text: float | None = None
+    stop_asked: float | None = None
+    stop_closed: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeSent:
+    """How much of an exchange's answer was sent after its end had been booked. sent: number of the last event."""
+
+    id: str
+    sent: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +179,7 @@ class ExchangeRow:
     visitor: str
     key: str | None
     body_hash: str | None
-    question: str | None  # None once its conversation was deleted
+    question: str | None  # None once its text was removed
     model: str
     started_at: float
     ended_at: float | None

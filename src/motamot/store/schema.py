@@ -22,9 +22,21 @@ from sqlalchemy import (
     text,
 )
 
-__all__ = ["REVISION", "VERSION_TABLE", "boundaries", "completions", "conversations", "exchanges", "metadata", "owners"]
+__all__ = [
+    "REVISION",
+    "VERSION_TABLE",
+    "boundaries",
+    "completions",
+    "conversations",
+    "details",
+    "exchanges",
+    "metadata",
+    "owners",
+    "past_days",
+    "unsearchable",
+]
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest migration. Kept here so that opening an up-to-date database needs no Alembic (0.1 s to import)."""
 
 VERSION_TABLE = "motamot_version"
@@ -55,6 +67,8 @@ conversations = Table(
     Column("deleted_at", Float),
 )
 
+Index("conversations_visitor", conversations.c.visitor, conversations.c.created_at)
+
 exchanges = Table(
     "exchanges",
     metadata,
@@ -65,7 +79,7 @@ exchanges = Table(
     Column("visitor", String, nullable=False),
     Column("key", String),
     Column("body_hash", String),
-    Column("question", Text),  # None: its conversation was deleted, no text may be written here any more
+    Column("question", Text),  # None: its text was removed, and none may be written here any more
     Column("model", String, nullable=False),
     Column("replaces", String),
     Column("owner", String, nullable=False),
@@ -82,10 +96,22 @@ exchanges = Table(
     Column("marks", Text, nullable=False, server_default=text("''")),  # one a line
     Column("generated", Text),
     Column("shown", Text),  # None: all of what was generated
+    # Seconds after the question; None: it did not happen, or is not known.
+    Column("first_text", Float),
+    Column("stop_asked", Float),
+    Column("stop_closed", Float),
+    Column("cost", Float),  # of all its completions, in whatever currency: what lists are filtered by
     UniqueConstraint("visitor", "key", name="exchanges_visitor_key"),
 )
 Index("exchanges_conversation", exchanges.c.conversation)
+# Holds all that lists are filtered by and days are counted from: the rows with their texts need not be read for it.
+Index(
+    "exchanges_figures",
+    *(exchanges.c[name] for name in ("started_at", "outcome", "assistant", "model", "cost")),
+    *(exchanges.c[name] for name in ("first_text", "stop_asked", "stop_closed")),
+)
 Index("exchanges_open", exchanges.c.owner, sqlite_where=exchanges.c.outcome.is_(None))
+Index("exchanges_with_text", exchanges.c.started_at, sqlite_where=exchanges.c.question.is_not(None))
 
 boundaries = Table(
     "boundaries",
@@ -94,6 +120,28 @@ boundaries = Table(
     Column("first_event", Integer, primary_key=True),
     Column("pairs", LargeBinary, nullable=False),  # (event number, characters up to and with it), unsigned 32 bit, LE
     sqlite_with_rowid=False,
+)
+
+details = Table(
+    "details",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),  # the exchange's
+    Column("times", LargeBinary, nullable=False),  # see `motamot.store.details`
+    Column("events", LargeBinary, nullable=False),
+    Column("sent", Integer),  # number of the last event sent, where that was after the end had been booked
+)
+
+unsearchable = Table(
+    "unsearchable",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),  # of an ended exchange whose text awaits indexing
+)
+
+past_days = Table(
+    "past_days",
+    metadata,
+    Column("day", Integer, primary_key=True, autoincrement=False),  # since 1970-01-01, UTC
+    Column("figures", LargeBinary, nullable=False),  # see `motamot.store.days`
 )
 
 completions = Table(
@@ -127,5 +175,10 @@ completions = Table(
     Column("duration", Float),
 )
 Index("completions_exchange", completions.c.exchange)
-Index("completions_opened_at", completions.c.opened_at)
+# Begins as an index of that name would, and holds all that days are counted from.
+Index(
+    "completions_figures",
+    *(completions.c[name] for name in ("opened_at", "assistant", "model", "outcome", "source")),
+    *(completions.c[name] for name in ("prompt_tokens", "completion_tokens", "cost", "currency")),
+)
 Index("completions_open", completions.c.owner, sqlite_where=completions.c.outcome.is_(None))

@@ -19,6 +19,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    delete,
     exists,
     func,
     literal_column,
@@ -29,9 +30,26 @@ from sqlalchemy import (
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import insert
 
-from motamot.store.schema import boundaries, completions, conversations, exchanges
+from motamot.store.schema import boundaries, completions, conversations, details, exchanges, unsearchable
 
-__all__ = ["BEGIN", "CHECKPOINT", "CLOSE", "END", "GUESS", "MAKE_CONVERSATION", "MARK", "OPEN", "Row", "Statement"]
+__all__ = [
+    "BEGIN",
+    "CHECKPOINT",
+    "CLOSE",
+    "DETAIL",
+    "END",
+    "GUESS",
+    "MAKE_CONVERSATION",
+    "MARK",
+    "OPEN",
+    "SENT",
+    "SUM_UP",
+    "TO_SEARCH",
+    "UNMARK",
+    "Row",
+    "Statement",
+    "cost_of",
+]
 
 Row = dict[str, Any]
 """Values by the names of a statement's parameters: `v_` and a column's name, or `k_id` for what an update looks for."""
@@ -43,7 +61,11 @@ class Statement:
     def __init__(self, clause: Any) -> None:
         compiled = clause.compile(dialect=sqlite.dialect())
         self._sql = str(compiled)
-        self._values: Callable[[Row], tuple[Any, ...]] = itemgetter(*compiled.positiontup)
+        names = compiled.positiontup
+        # Of one name, `itemgetter` gives the value itself.
+        self._values: Callable[[Row], tuple[Any, ...]] = (
+            itemgetter(*names) if len(names) > 1 else lambda row: (row[names[0]],)
+        )
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> int:
         """Run it once for each row, within the connection's transaction. Returns: how many rows it changed.
@@ -180,14 +202,62 @@ GUESS = Statement(
     )
 )
 
+UNMARK = Statement(delete(boundaries).where(boundaries.c.exchange == select(_e.id).where(_running).scalar_subquery()))
+
+cost_of = select(func.sum(_c.cost)).where(_c.exchange == _e.id).scalar_subquery()
+"""What the completions of an exchange cost, for an UPDATE of its row."""
+
 END = Statement(
     update(exchanges)
     .where(_running)
     .values(
         {
             column.name: _bind(column)
-            for column in (_e.ended_at, _e.outcome, _e.code, _e.by, _e.message, _e.events, _e.sent, _e.seen, _e.marks)
+            for column in (
+                _e.ended_at,
+                _e.outcome,
+                _e.code,
+                _e.by,
+                _e.message,
+                _e.events,
+                _e.sent,
+                _e.seen,
+                _e.marks,
+                _e.first_text,
+                _e.stop_asked,
+                _e.stop_closed,
+            )
         }
         | {column.name: _unless_erased(column) for column in (_e.detail, _e.generated, _e.shown)}
+        | {"cost": cost_of}
     )
+)
+
+_kept = and_(_e.id == bindparam("k_id"), _e.outcome.is_not(None), _e.question.is_not(None))
+
+TO_SEARCH = Statement(
+    insert(unsearchable).from_select(["number"], select(_e.number).where(_kept)).on_conflict_do_nothing()
+)
+
+# Where another end stands (a sweeper's), these details are not its.
+_of_this_end = and_(_kept, _e.ended_at == bindparam("k_ended_at"))
+
+DETAIL = Statement(
+    _insert(details, [details.c.times, details.c.events], select(_e.number).where(_of_this_end), [_e.number])
+)
+
+SENT = Statement(
+    update(details)
+    .where(details.c.number == select(_e.number).where(_e.id == bindparam("k_id")).scalar_subquery())
+    .values(sent=func.max(func.coalesce(details.c.sent, literal_column("0")), _bind(details.c.sent)))
+)
+
+# A completion that is closed after its exchange's end: an answer of somebody's own may not have waited for it.
+SUM_UP = Statement(
+    update(exchanges)
+    .where(
+        _e.id == select(_c.exchange).where(_c.id == bindparam("k_id")).scalar_subquery(),
+        _e.outcome.is_not(None),
+    )
+    .values(cost=cost_of)
 )

@@ -9,21 +9,25 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import msgspec
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from motamot.answer import Source
 from motamot.errors import StoreError
 from motamot.limits import Limits
-from motamot.store import reading
-from motamot.store.booking import clean, forget_older, forget_theirs
+from motamot.store import browsing, reading, searching
+from motamot.store.booking import clean
+from motamot.store.chores import FORGOTTEN_AT_ONCE
 from motamot.store.database import Database, explain
+from motamot.store.days import DAY, days_between
 from motamot.store.estimates import Estimates, Estimator
+from motamot.store.forgetting import forget_older, forget_theirs, forget_visitor
 from motamot.store.owners import myself
 from motamot.store.prices import PriceBook
 from motamot.store.reading import Spent
@@ -37,8 +41,11 @@ from motamot.store.records import (
     ExchangeBegun,
     ExchangeEnded,
     ExchangeRow,
+    ExchangeSent,
 )
+from motamot.store.redaction import Redact
 from motamot.store.verify import Inconsistency, inconsistencies
+from motamot.store.views import Day, Detail, Facets, Filter, Found, Listed, VisitorConversation
 from motamot.store.writer import Job, Writer
 
 __all__ = ["Store"]
@@ -46,7 +53,6 @@ __all__ = ["Store"]
 _logger = logging.getLogger("motamot.store")
 
 READERS = 3  # threads, each with a connection that cannot write
-FORGOTTEN_AT_ONCE = 100  # conversations in one transaction: bookings wait for it
 
 T = TypeVar("T")
 
@@ -94,19 +100,28 @@ class Store:
         limits: Limits = Limits(),
         clock: Callable[[], float] = time.time,
         prices: PriceBook | None = None,
+        retention_days: float | None = None,
     ) -> Store:
         """Open the store, making or migrating it where needed, and close what dead owners left open.
 
         url:    `sqlite:///relative.db`, `sqlite:////absolute.db`, a path, or ":memory:" for one that goes with `close`.
         clock:  seconds since the epoch.
         prices: for what is closed here after a crash; None: the table's.
+        retention_days: text older than that is removed, now and each hour; None: it stays until somebody deletes it.
         Raises: StoreError with a sentence: locked, read-only, not a database, newer than the program, folder missing
                 or not writable, disk full.
         """
         database = Database(url)
         try:
             database.prepare(limits.store_seconds)
-            writer = Writer(database, myself(), limits=limits, clock=clock, price=(prices or PriceBook()).cost)
+            writer = Writer(
+                database,
+                myself(),
+                limits=limits,
+                clock=clock,
+                price=(prices or PriceBook()).cost,
+                retention=None if retention_days is None else retention_days * DAY,
+            )
             writer.start()
         except BaseException:
             database.remove_temporary()
@@ -127,19 +142,22 @@ class Store:
 
     # Booking
 
-    async def begin(self, begun: ExchangeBegun) -> Begun:
+    async def begin(self, begun: ExchangeBegun, *, redact: Redact | None = None) -> Begun:
         """Book a question before anything is done for it; its conversation is made if it is new.
 
+        redact:  what the texts go through before they are written, here and below.
         Returns: `Begun()`, or the existing exchange where this visitor's key already names the same question.
                  Of two at the same moment, also in two processes, one is new and the other is told of it.
         Raises:  Conflict (the key names another question), NotFound (the conversation is somebody else's, another
                  assistant's, or deleted), StoreError (it could not be written in time).
         """
-        return cast(Begun, await self._ask(Job(records=(begun,))))
+        return cast(Begun, await self._ask(Job(records=(begun,), redact=redact)))
 
-    async def begin_with_completion(self, begun: ExchangeBegun, opened: CompletionOpened) -> Begun:
+    async def begin_with_completion(
+        self, begun: ExchangeBegun, opened: CompletionOpened, *, redact: Redact | None = None
+    ) -> Begun:
         """`begin` and, if the exchange is new, `open_completion`, in one transaction."""
-        answer = cast(Begun, await self._ask(Job(records=(begun, opened))))
+        answer = cast(Begun, await self._ask(Job(records=(begun, opened), redact=redact)))
         if answer.existing is None:
             self._models[opened.id] = opened.model
         return answer
@@ -153,22 +171,26 @@ class Store:
         await self._ask(Job(records=(opened,)))
         self._models[opened.id] = opened.model
 
-    def close_completion(self, closed: CompletionClosed) -> None:
+    def close_completion(self, closed: CompletionClosed, *, redact: Redact | None = None) -> None:
         """Hand over what became of an upstream request. The first close of a completion stands."""
-        self._writer.submit(Job(records=(closed,)))
+        self._writer.submit(Job(records=(closed,), redact=redact))
         model = self._models.pop(closed.id, None)
         usage = closed.usage
         # Reasoning that is paid for and not sent would make every text look dearer than it is.
         if model is not None and usage.source is Source.REPORTED and not usage.reasoning_tokens:
             self._estimates.learn(model, [(usage.completion_tokens, closed.completion_bytes)])
 
-    def checkpoint(self, checkpoints: Sequence[Checkpoint]) -> None:
+    def checkpoint(self, checkpoints: Sequence[Checkpoint], *, redact: Redact | None = None) -> None:
         """Hand over the state of running exchanges. What has ended meanwhile stays as it is."""
-        self._writer.submit(*(Job(records=(checkpoint,)) for checkpoint in checkpoints))
+        self._writer.submit(*(Job(records=(checkpoint,), redact=redact) for checkpoint in checkpoints))
 
-    def end(self, ended: ExchangeEnded) -> None:
+    def end(self, ended: ExchangeEnded, *, redact: Redact | None = None) -> None:
         """Hand over how an exchange ended. The first end of an exchange stands."""
-        self._writer.submit(Job(records=(ended,)))
+        self._writer.submit(Job(records=(ended,), redact=redact))
+
+    def sent(self, sent: ExchangeSent) -> None:
+        """Hand over that more of an answer was sent after its end had been handed over."""
+        self._writer.submit(Job(records=(sent,)))
 
     def underway(self, exchanges: int) -> None:
         """How many exchanges are: while there are many, their bookings wait a moment for each other."""
@@ -182,7 +204,8 @@ class Store:
         """Remove a conversation's text for good, also what a running exchange of it will still say.
 
         Token rows, times and outcomes stay. Pages that held text are overwritten with zeros, and the write-ahead log
-        is emptied within a second or so, as soon as no reader of another program is in the way.
+        is emptied within a second or so, as soon as no reader of another program is in the way. The search finds it no
+        more at once; single words of it leave the file when the index was merged: a minute or so for a large book.
         Returns: False where it is not this visitor's, or already deleted.
         """
 
@@ -192,16 +215,34 @@ class Store:
 
         return bool(await self._ask(Job(call=delete)))
 
-    async def forget_before(self, moment: float) -> int:
-        """Remove the text of all conversations in which nothing was asked since then. Returns: how many there were."""
+    async def delete_visitor(self, visitor: str) -> int:
+        """`delete_conversation` for all of a visitor's, and what they are called is in the books no more.
+
+        Returns: how many conversations had text.
+        """
 
         def delete(connection: Connection) -> int:
+            self._writer.truncate_due = True
+            return forget_visitor(connection, clean(visitor), self._clock(), FORGOTTEN_AT_ONCE)
+
+        total = 0
+        while (found := cast(int, await self._ask(Job(call=delete)))) == FORGOTTEN_AT_ONCE:
+            total += found
+        return total + found
+
+    async def forget_before(self, moment: float) -> int:
+        """Remove the text of what was asked before then, and does not run.
+
+        Returns: how many conversations went as a whole, as nothing was asked in them since.
+        """
+
+        def delete(connection: Connection) -> tuple[int, int]:
             self._writer.truncate_due = True
             return forget_older(connection, moment, self._clock(), FORGOTTEN_AT_ONCE)
 
         total = 0
-        while found := cast(int, await self._ask(Job(call=delete))):
-            total += found
+        while any(found := cast(tuple[int, int], await self._ask(Job(call=delete)))):
+            total += found[0]
         return total
 
     async def sweep(self) -> int:
@@ -239,6 +280,65 @@ class Store:
     async def spent(self, assistant: str | None, since: float) -> Spent:
         """What an assistant (None: all of them) has spent in completions opened at or after `since`."""
         return await self._read(reading.spent_by, assistant, since)
+
+    # What an operator is shown
+
+    async def browse(self, filter: Filter, *, before: int | None = None, limit: int = 50) -> Found:  # noqa: A002
+        """A page of the exchanges that fit, newest first; `Found.before` of one page gives the next.
+
+        Raises: InvalidRequest for a text without words, or `limit` over 200; StoreError where this Python's SQLite has
+                no full-text search and a text is looked for.
+        """
+        await self._make_searchable(filter)
+        return await self._read(browsing.found, filter, before, limit)
+
+    async def detail(self, exchange: str) -> Detail | None:
+        """One exchange, with all that the books know of it."""
+        return await self._read(browsing.exchange_detail, exchange)
+
+    async def days(
+        self, since: float, until: float, *, assistant: str | None = None, model: str | None = None
+    ) -> tuple[Day, ...]:
+        """The days (UTC) that have a moment in [since, until), by assistant and model; in order."""
+        return await self._read(days_between, since, until, assistant, model)
+
+    async def facets(self) -> Facets:
+        """What there is to filter by."""
+        return await self._read(browsing.facets)
+
+    async def visitor_conversations(self, visitor: str) -> tuple[VisitorConversation, ...]:
+        """A visitor's latest conversations, newest first, at most 1,000."""
+        return await self._read(browsing.visitor_conversations, visitor)
+
+    async def export(self, filter: Filter) -> AsyncIterator[Listed]:  # noqa: A002
+        """All exchanges that fit, newest first, with their whole texts; a few at a time are held. Raises as `browse`.
+
+        What is asked meanwhile is not among them.
+        """
+        await self._make_searchable(filter)
+        before: int | None = None
+        while True:
+            page = await self._read(browsing.export_page, filter, before)
+            for line in page.rows:
+                yield line
+            if (before := page.before) is None:
+                return
+
+    async def export_visitor(self, visitor: str) -> AsyncIterator[dict[str, Any]]:
+        """All that is kept of a visitor: their exchanges, newest first, each as values that JSON has."""
+        before: int | None = None
+        while True:
+            page, before = await self._read(browsing.visitor_page, visitor, before)
+            for detail in page:
+                yield msgspec.to_builtins(detail)
+            if before is None:
+                return
+
+    async def _make_searchable(self, wanted: Filter) -> None:
+        """What has ended a moment ago is to be found, too. Where that cannot be written, the rest is."""
+        if wanted.text is not None and searching.available():
+            with contextlib.suppress(StoreError):
+                await self._ask(Job(call=searching.step))
 
     def estimate(self, model: str) -> Estimator:
         """Tokens of a text for this model: `estimate(model)(text)`; learnt from its reports, else a rule of thumb."""

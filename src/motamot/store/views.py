@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from motamot.answer import AnswerEvent, Source
 from motamot.store.records import CompletionRow, ExchangeRow
 
-__all__ = ["RUNNING", "Day", "Detail", "Facets", "Filter", "Found", "Listed", "Spread", "VisitorConversation"]
+__all__ = [
+    "RUNNING",
+    "Day",
+    "Detail",
+    "Facets",
+    "Filter",
+    "Found",
+    "Listed",
+    "Spread",
+    "VisitorConversation",
+    "bucket_of",
+]
 
 RUNNING = "running"
 """As `Filter.outcome`: exchanges that have none yet."""
@@ -112,6 +124,11 @@ class Detail:
     retries: dict[str, str]
 
 
+def bucket_of(seconds: float) -> int:
+    """The bucket of a `Spread` that a duration falls into."""
+    return math.floor(math.log(max(seconds, _LEAST) / _LEAST, _STEP))
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """How long something took, over many exchanges. Percentiles are within 1 %.
@@ -183,11 +200,17 @@ class Day:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
-    """What one can filter by. search: whether this Python's SQLite can look for text."""
+    """What one can filter by.
+
+    search:       whether this Python's SQLite can look for text.
+    unsearchable: how many ended exchanges cannot be found by their text yet: none, but after an update of a large book
+                  for a minute or so.
+    """
 
     assistants: tuple[str, ...]
     models: tuple[str, ...]
     search: bool
+    unsearchable: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,9 +27,11 @@ from motamot.errors import MotamotError, StoreError
 from motamot.limits import Limits
 from motamot.store import sweeping
 from motamot.store.booking import Batch, Record, undo_begin, undo_open
+from motamot.store.chores import Chores
 from motamot.store.database import BUSY_MILLISECONDS, Database, explain, is_busy
 from motamot.store.owners import Lock, Owner, Watch, tidy
 from motamot.store.records import Begun, Checkpoint, CompletionOpened, ExchangeBegun
+from motamot.store.redaction import Redact, Redactions
 
 __all__ = ["Job", "Writer", "here"]
 
@@ -38,6 +40,7 @@ _logger = logging.getLogger("motamot.store")
 SWEEP_SECONDS = 1.0  # how often the others are looked at
 BATCH = 1_000  # jobs in one transaction: other processes want the write lock too
 LINGER_SECONDS = 0.02  # how long a booking nobody waits for is kept for company; a killed process loses as much
+CHORE_SECONDS = 0.05  # between two steps of what can wait
 SIBLINGS = 12  # with so many exchanges under way,
 COMPANY_SECONDS = 0.003  # a question waits so long for others; measured: half the CPU of an exchange's bookings
 LOG_SECONDS = 60.0  # a disk that stays full is no news; one that is full now and then is little more
@@ -64,6 +67,7 @@ _writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 class Job:
     """Something to be written. future, loop: who waits for it, if anybody does.
 
+    redact:    what the texts of its records go through first.
     withdrawn: set on the waiting loop when the wait was given up; what was written by then is taken out again.
     """
 
@@ -71,6 +75,7 @@ class Job:
     call: Callable[[Connection], Any] | None = None
     loop: asyncio.AbstractEventLoop | None = None
     future: asyncio.Future[Any] | None = None
+    redact: Redact | None = None
     withdrawn: bool = False
 
 
@@ -90,6 +95,7 @@ class Writer:
         limits: Limits,
         clock: Callable[[], float],
         price: sweeping.PriceOf,
+        retention: float | None = None,
     ) -> None:
         self.database = database
         self.owner = owner
@@ -100,6 +106,8 @@ class Writer:
         self._limits = limits
         self._clock = clock
         self._price = price
+        self._chores = Chores(clock, retention)
+        self._redactions = Redactions()
         self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._awake = False  # it has been woken, and has not looked into the inbox since
@@ -278,6 +286,9 @@ class Writer:
                 if job is None:
                     self._ending = waited = True
                 else:
+                    if job.redact is not None:
+                        redact = job.redact
+                        job.records = tuple(self._redactions.of(record, redact) for record in job.records)
                     self._pending.append(job)
                     waited = waited or job.future is not None
         return waited
@@ -418,7 +429,8 @@ class Writer:
                 if (newer := latest.get(record.exchange)) is not None:
                     last = newer.records[0]
                     assert isinstance(last, Checkpoint)
-                    newer.records = (replace(last, boundaries=record.boundaries + last.boundaries),)
+                    if not last.whole:
+                        newer.records = (replace(last, boundaries=record.boundaries + last.boundaries),)
                     continue
                 latest[record.exchange] = job
             kept.append(job)
@@ -436,6 +448,8 @@ class Writer:
                     pass
                 self._recovered()
             self._sweep()
+            if self._do_chores():
+                self._tick_at = time.monotonic() + CHORE_SECONDS
             if self.truncate_due:
                 self._truncate()
         except _DATABASE as error:
@@ -443,6 +457,18 @@ class Writer:
         except Exception:
             self._disconnect()
             _logger.exception("looking after other owners' rows failed; it is tried again")
+
+    def _do_chores(self) -> bool:
+        """A step of what can wait. Returns: more of it is due."""
+        with self._looking() as connection:
+            due = self._chores.due(connection)
+        if not due or self._pending:
+            return due
+        with self._transaction() as connection:
+            more = self._chores.step(connection)
+        self.truncate_due = self.truncate_due or self._chores.forgotten
+        self._chores.forgotten = False
+        return more
 
     def _truncate(self) -> None:
         """Empty the write-ahead log: it still holds the text of what was deleted. Waits for no reader: tries again."""

@@ -1,0 +1,142 @@
+"""The details of an exchange as one row: its events that are no text, and when each of all its events came.
+
+Times are the differences from one event to the next in units of 0.1 ms: 16 bits each, or 32 where one is longer than
+six seconds. What is longer than a disk page is compressed.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from motamot.answer import Cited, Ended, Reasoning, Routed, Started, Text, ToolCalled, ToolReturned, TurnEnded
+from motamot.store.records import ExchangeEnded, Noted
+
+__all__ = ["TICKS", "Details", "packed", "unpacked"]
+
+TICKS = 10_000
+"""Units of time in a second."""
+
+_COMPRESSED_FROM = 4_000  # bytes; below, compressing costs more than it saves
+_PLAIN, _COMPRESSED = b"\x00", b"\x01"
+_NARROW, _WIDE = b"\x02", b"\x04"  # bytes of a time
+
+AnyEvent = Started | Routed | Text | Reasoning | ToolCalled | ToolReturned | Cited | TurnEnded | Ended
+
+
+class Details(msgspec.Struct, frozen=True, kw_only=True):
+    """What is unpacked. events: as in `ExchangeEnded.noted`; times: seconds after the question, by number from 1."""
+
+    events: tuple[Noted, ...] = ()
+    times: tuple[float, ...] = ()
+    omitted: int = 0
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    after: int
+    numbered: bool
+    at: float
+    event: Any
+
+
+class _Row(msgspec.Struct, array_like=True):
+    omitted: int
+    events: list[_Kept]
+
+
+class _ReadKept(msgspec.Struct, array_like=True):
+    after: int
+    numbered: bool
+    at: float
+    event: AnyEvent
+
+
+class _ReadRow(msgspec.Struct, array_like=True):
+    omitted: int
+    events: list[_ReadKept]
+
+
+_decoder = msgspec.json.Decoder(_ReadRow)
+
+
+def packed(ended: ExchangeEnded) -> tuple[bytes, bytes]:
+    """Times and events of an exchange, as the two columns hold them."""
+    row = _Row(ended.omitted, [_Kept(n.after, n.numbered, round(n.at, 4), n.event) for n in ended.noted])
+    try:
+        events = msgspec.json.encode(row)
+    except (TypeError, ValueError):  # half a character somewhere, or an object that an answer of one's own put there
+        events = msgspec.json.encode(_Row(row.omitted, [_encodable(kept) for kept in row.events]))
+    return _squeezed(_differences(ended.times)), _squeezed(events)
+
+
+def unpacked(times: bytes, events: bytes) -> Details:
+    """What `packed` was given. Raises: ValueError for what it never made."""
+    try:
+        row = _decoder.decode(_swollen(events))
+        return Details(
+            events=tuple(Noted(kept.after, kept.numbered, kept.at, kept.event) for kept in row.events),
+            times=_sums(_swollen(times)),
+            omitted=row.omitted,
+        )
+    except (zlib.error, msgspec.DecodeError, IndexError) as error:
+        raise ValueError(f"the details of this exchange cannot be read: {error}") from error
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """JSON's kinds of values with every string in it changed, keys of objects too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {mapped(key, change): mapped(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [mapped(item, change) for item in value]
+    return value
+
+
+def _encodable(kept: _Kept) -> _Kept:
+    from motamot.store.booking import clean
+
+    plain = msgspec.to_builtins(kept.event, enc_hook=repr)
+    return _Kept(kept.after, kept.numbered, kept.at, mapped(plain, clean))
+
+
+def _differences(times: array[int]) -> bytes:
+    if not times:
+        return b""
+    steps = array("I", [times[0]])
+    steps.extend(map(int.__sub__, times[1:], times))
+    narrow = max(steps) < 1 << 16
+    if narrow:
+        steps = array("H", steps)
+    if sys.byteorder == "big":
+        steps.byteswap()
+    return (_NARROW if narrow else _WIDE) + steps.tobytes()
+
+
+def _sums(data: bytes) -> tuple[float, ...]:
+    if not data:
+        return ()
+    steps = array("H" if data[:1] == _NARROW else "I")
+    steps.frombytes(data[1:])
+    if sys.byteorder == "big":
+        steps.byteswap()
+    now, times = 0, []
+    for step in steps:
+        now += step
+        times.append(now / TICKS)
+    return tuple(times)
+
+
+def _squeezed(data: bytes) -> bytes:
+    if len(data) < _COMPRESSED_FROM:
+        return _PLAIN + data
+    return _COMPRESSED + zlib.compress(data, 1)
+
+
+def _swollen(data: bytes) -> bytes:
+    return zlib.decompress(data[1:]) if data[:1] == _COMPRESSED else data[1:]
