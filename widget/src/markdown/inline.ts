@@ -440,10 +440,10 @@ export class Inline<N> {
     return found.end;
   }
 
-  /** A link is not part of another one. */
+  /** A link is not part of another one: what is open around it is text, and waits for its partner. */
   #noOuterLinks(): void {
-    for (let index = this.#stack.length - 1; index >= 0; index--) {
-      if (this.#stack[index]?.mark === "[") this.#drop(index);
+    for (const entry of this.#stack) {
+      if (entry.mark === "[" && entry.places.length > 0) this.#renderer.unwrap(entry.places.pop() as N, "[");
     }
   }
 
