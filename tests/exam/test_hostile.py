@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,9 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from motamot.exam.case import scripts
 from motamot.exam.chatbot import Chatbot
+from motamot.exam.examiner import Examiner, Silent
 from motamot.exam.presets import EVENT_BYTES, PRESETS, template
 from motamot.exam.visitor import ANSWER_BYTES, Heard, Visitor
+from motamot.scripted import ScriptedModel
 from motamot.tape import Request
 from tests.server.support import free_port
 
@@ -51,12 +55,14 @@ async def hostile(answers: Answers) -> AsyncIterator[tuple[str, list[str]]]:
         await asyncio.gather(*tasks)
 
 
-def endless(head: bytes, again: bytes) -> Answers:
+def endless(head: bytes, again: bytes, every: float | None = None) -> Answers:
     async def answers(_: str, writer: asyncio.StreamWriter) -> None:
         writer.write(head)
         while True:
             writer.write(again)
             await writer.drain()
+            if every is not None:
+                await asyncio.sleep(every)
 
     return answers
 
@@ -122,6 +128,31 @@ def test_a_head_without_an_end_is_given_up(head: Answers) -> None:
         async with hostile(head) as (url, _):
             heard = await heard_of(url)
         assert heard.status is None and heard.broke
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        (endless(b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 100), "began no response (interim ones, 1xx"),
+        (endless(HEAD, b": still here\n\n", every=0.05), "sent no text"),
+    ],
+    ids=["interim heads", "comments"],
+)
+def test_a_chatbot_that_never_comes_to_the_point_is_given_up_in_a_sentence(
+    answers: Answers, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("visitor", "examiner"):
+        monkeypatch.setattr(f"motamot.exam.{module}.ANSWER_SECONDS", 1.5)
+
+    async def scenario() -> None:
+        async with ScriptedModel(scripts(())) as model, hostile(answers) as (url, _):
+            began = time.monotonic()
+            with pytest.raises(Silent) as told:
+                await Examiner(url, PRESETS["openai"], model).warm_up()
+            assert words in told.value.message and "did not ask the model at" in told.value.message
+            assert time.monotonic() - began < 10
 
     asyncio.run(scenario())
 
@@ -203,7 +234,7 @@ asyncio.run(main())
 def test_a_chatbot_that_will_not_end_is_ended_whoever_holds_its_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A child in a session of its own keeps the pipe open, and is nobody's to find: the exam does not wait for it."""
+    """Its children ignore nothing, it ignores SIGTERM, and they hold its output; one has a session of its own."""
     monkeypatch.setattr("motamot.exam.chatbot._END_SECONDS", 0.5)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "stubborn.py").write_text(STUBBORN)
@@ -217,16 +248,83 @@ def test_a_chatbot_that_will_not_end_is_ended_whoever_holds_its_output(
 
     try:
         assert asyncio.run(scenario()) < 5
-        inside, _ = json.loads((tmp_path / "children").read_text())
-        for _ in range(100):
-            if not _runs(inside):
-                break
-            time.sleep(0.02)
-        assert not _runs(inside)
+        assert not any(map(_runs, json.loads((tmp_path / "children").read_text())))
     finally:
         for child in json.loads((tmp_path / "children").read_text()):
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
+
+
+DAEMON = """
+import os, signal, sys, time
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+if os.fork():
+    os._exit(0)  # its parent has ended: only a subreaper finds it
+os.setsid()
+if os.fork():
+    os._exit(0)
+os.environ.clear()
+open("daemon", "w").write(str(os.getpid()))
+time.sleep(60)
+"""
+SPAWNS = """
+import asyncio, os, subprocess, sys
+open("main", "w").write(str(os.getpid()))
+subprocess.run([sys.executable, "daemon.py"])
+subprocess.Popen(["setsid", "sleep", "61.5"], stdout=subprocess.DEVNULL)
+async def main():
+    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", int(sys.argv[1]))
+    print("listening", flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing finds a daemon: docs/exam.md says so")
+@pytest.mark.parametrize("ends", ["in order", "killed", "the chatbot itself"])
+def test_no_daemon_of_a_chatbot_outlives_the_exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str) -> None:
+    """Killed: the exam's process is, by SIGKILL, and can do nothing more."""
+    (tmp_path / "daemon.py").write_text(DAEMON)
+    (tmp_path / "spawns.py").write_text(SPAWNS)
+    port = free_port()
+    exam = f"""
+import asyncio, os, signal, sys
+from motamot.exam import chatbot
+chatbot._END_SECONDS = 0.5
+async def main():
+    url = "http://127.0.0.1:{port}/"
+    async with chatbot.Chatbot(f"{{sys.executable}} spawns.py {port}", url, environ={{}}) as started:
+        while not os.path.exists("daemon"):
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.2)
+        if {ends!r} == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if {ends!r} == "the chatbot itself":
+            os.kill(int(open("main").read()), signal.SIGKILL)
+            while started.status is None:
+                await asyncio.sleep(0.02)
+            print("status", started.status)
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", exam], cwd=tmp_path, capture_output=True, text=True, timeout=40)
+    assert done.returncode == (-signal.SIGKILL if ends == "killed" else 0), done.stderr
+    daemon = int((tmp_path / "daemon").read_text())
+    until = time.monotonic() + 10
+    while (_runs(daemon) or _sleeps()) and time.monotonic() < until and ends == "killed":
+        time.sleep(0.05)
+    assert not _runs(daemon) and not _sleeps()
+    assert ("status -9" in done.stdout) == (ends == "the chatbot itself")
+
+
+def _sleeps() -> bool:
+    """Whether the child that `setsid` started does still."""
+    found = [entry / "cmdline" for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+    for command in found:
+        with suppress(OSError):
+            if command.read_bytes() == b"sleep\x0061.5\x00":
+                return True
+    return False
 
 
 def _runs(process: int) -> bool:

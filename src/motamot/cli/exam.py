@@ -307,7 +307,7 @@ async def _in_a_page(
 async def _preset(plan: _Plan, model: ScriptedModel) -> Preset:
     """The preset that was named, or that the address tells, or the first that works."""
     from motamot.exam.asking import way_of
-    from motamot.exam.examiner import ExamError, Examiner
+    from motamot.exam.examiner import ExamError, Examiner, Silent
     from motamot.exam.gradio import GRADIO
     from motamot.exam.presets import FORMS, PRESETS, template
 
@@ -324,11 +324,15 @@ async def _preset(plan: _Plan, model: ScriptedModel) -> Preset:
         return PRESETS[way.protocol]
     for name in ("ui-message", "openai", "motamot", "ag-ui"):
         examiner = Examiner(plan.url, PRESETS[name], model, headers=_headers(plan.headers))
-        with contextlib.suppress(ExamError):
+        try:
             heard = await examiner.warm_up()
-            if heard.text.strip() == "Ready.":
-                say(f"  it answers as {name}")
-                return PRESETS[name]
+        except Silent:
+            raise  # whatever it is asked: to try the others would take minutes
+        except ExamError:
+            continue
+        if heard.text.strip() == "Ready.":
+            say(f"  it answers as {name}")
+            return PRESETS[name]
     raise ExamError(
         f"how {plan.url} is asked could not be found out: --preset, or --request FILE with --read PATH, says it"
     )

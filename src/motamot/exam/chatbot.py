@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import os
 import shlex
-import signal
+import shutil
 import sys
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from motamot.exam.examiner import ExamError
@@ -19,7 +20,9 @@ __all__ = ["Chatbot", "addresses", "is_there", "until_there"]
 KEY = "motamot-exam"
 _LINES = 30  # of its output that are kept, to say why it did not start
 _LINE_CHARACTERS = 500
-_END_SECONDS = 5.0
+_END_SECONDS = 5.0  # that it is given to end in its order
+_KEEPER_SECONDS = 10.0  # that its keeper is given on top of it
+_KEEPER = str(Path(__file__).with_name("keeper.py"))
 
 
 def addresses(model: str) -> dict[str, str]:
@@ -65,7 +68,7 @@ async def until_there(url: str, seconds: float) -> bool:
 
 
 class Chatbot:
-    """A chatbot's process with all its children. Use it as a context.
+    """A chatbot's process with all its descendants (`exam/keeper.py`). Use it as a context.
 
     Raises: ExamError where it cannot be started, ends by itself, or does not listen in time.
     """
@@ -94,17 +97,20 @@ class Chatbot:
         if await is_there(self._url):
             raise ExamError(f"something listens at {self._url} already: end it, or leave out --run")
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                *shlex.split(self._command, posix=sys.platform != "win32"),
-                env=self._environ,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,  # so that its children end with it
-            )
-        except (OSError, ValueError) as error:
-            told = getattr(error, "strerror", None) or str(error) or "it is empty"
-            raise ExamError(f"the chatbot cannot be started by {self._command!r}: {told}") from None
+            command = shlex.split(self._command)
+        except ValueError as error:
+            raise ExamError(f"the chatbot cannot be started by {self._command!r}: {error}") from None
+        if not command or shutil.which(command[0], path=self._environ.get("PATH")) is None:
+            told = f"there is no command {command[0]!r}" if command else "it is empty"
+            raise ExamError(f"the chatbot cannot be started by {self._command!r}: {told}")
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", _KEEPER, f"{_END_SECONDS}", *command),
+            env=self._environ,
+            stdin=asyncio.subprocess.PIPE,  # closed when this process ends, however it does: then the keeper ends all
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for the exam, which ends the chatbot in its order
+        )
         self._reading = asyncio.create_task(self._read())
         try:
             await self._until_it_listens()
@@ -149,10 +155,12 @@ class Chatbot:
         process = self._process
         if process is None:
             return
-        _signal(process, signal.SIGTERM)
+        if process.returncode is None:
+            process.terminate()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(_gone(process), _END_SECONDS)
-        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))  # children that outlive it, too
+            await asyncio.wait_for(_gone(process), _END_SECONDS + _KEEPER_SECONDS)
+        if process.returncode is None:
+            process.kill()
         await _gone(process)
         if self._reading is not None:
             self._reading.cancel()
@@ -167,11 +175,3 @@ async def _gone(process: asyncio.subprocess.Process) -> None:
     """Wait for its end; asyncio's own `wait` waits for that of each child, too, which its output was left to."""
     while process.returncode is None:  # noqa: ASYNC110 - nobody else tells
         await asyncio.sleep(0.02)
-
-
-def _signal(process: asyncio.subprocess.Process, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, number)
-        elif process.returncode is None:
-            process.send_signal(number)

@@ -22,7 +22,7 @@ from motamot.exam.visitor import ANSWER_SECONDS, Heard, Visitor
 from motamot.scripted import Received, ScriptedModel
 from motamot.tape import Request
 
-__all__ = ["ExamError", "Examiner", "Started"]
+__all__ = ["ExamError", "Examiner", "Silent", "Started"]
 
 AT_ONCE = 6
 """Cases under way together; those that measure time run alone."""
@@ -47,6 +47,10 @@ class ExamError(MotamotError):
     """The exam could not begin; the message says which of the two ends went wrong, and what to set."""
 
     code = "exam"
+
+
+class Silent(ExamError):
+    """The chatbot took a question, and no text came in time."""
 
 
 @dataclass(slots=True)
@@ -77,13 +81,15 @@ class Examiner:
     async def warm_up(self) -> Heard:
         """Ask once, so that what is loaded lazily is loaded, and both ends are known to be there.
 
-        Raises: ExamError with a sentence for the owner.
+        Raises: ExamError with a sentence for the owner; Silent where time ran out.
         """
         before = len(self.model.requests)
         async with Visitor(self.url, self.preset, headers=self.headers, stop=self.stop) as visitor:
             (heard,) = visitor.ask("Please say warmup")
             await asyncio.wait_for(visitor.end(heard), _WARM_SECONDS)
         asked = self.model.requests[before:]
+        if heard.timed_out and not heard.text:
+            raise Silent(_silent(heard, asked, self.url, self.model.url))
         if problem := _wrong_end(heard, asked, self.url, self.model.url):
             raise ExamError(problem)
         self._claims = self.preset.claims | resuming.claims(self.preset.name)
@@ -349,6 +355,17 @@ async def _lag() -> AsyncIterator[Callable[[], float]]:
         looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await looking
+
+
+def _silent(heard: Heard, asked: list[Received], url: str, model: str) -> str:
+    """What time ran out for, in a sentence."""
+    what = "began no response (interim ones, 1xx, are none)" if heard.status is None else "sent no text"
+    told = f"the chatbot at {url} took the question, and {what} within {ANSWER_SECONDS:g} s"
+    if not asked:
+        return f"{told}; it did not ask the model at {model}: does it wait for another one? Set its base URL to that"
+    if any(one.ended is None for one in asked):
+        return f"{told}; it asked the model, and reads it still"
+    return f"{told}, though the model had answered it"
 
 
 def _wrong_end(heard: Heard, asked: list[Received], url: str, model: str) -> str:

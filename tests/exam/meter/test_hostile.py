@@ -305,3 +305,83 @@ def test_more_messages_than_anybody_writes_are_not_compared() -> None:
     metered = Exchanges().begun(completion)
     assert completion.messages is None
     assert any("messages and was not compared" in note for note in metered.notes())
+
+
+async def _left(url: str, sent: bytes) -> tuple[float, list[str]]:
+    """A chatbot asks through the meter and leaves. Returns: how long until that was noticed, and how it ended."""
+    ended: asyncio.Queue[Completion] = asyncio.Queue()
+    meter = Meter(Upstream.at(url), ended=ended.put_nowait)
+    port = await meter.start()
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+        await asyncio.sleep(0.5)
+        assert len(meter.connections) == 1
+        left = asyncio.get_running_loop().time()
+        writer.transport.abort()
+        async with asyncio.timeout(5):
+            while meter.connections or meter.behind:
+                await asyncio.sleep(0.01)
+        took = asyncio.get_running_loop().time() - left
+        return took, [ended.get_nowait().ended or "" for _ in range(ended.qsize())]
+    finally:
+        await meter.close()
+
+
+BODY = b'{"messages":[{"role":"user","content":"hi"}]}'
+SMALL = ASKS + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
+LARGE = ASKS + b"Content-Length: 40000000\r\n\r\n" + b" " * 1_000_000
+
+
+@pytest.mark.parametrize("sent", [SMALL, LARGE], ids=["a request", "a part of a long one"])
+@pytest.mark.parametrize("tls", [True, False], ids=["still connecting", "no word yet"])
+def test_a_chatbot_that_leaves_before_the_model_says_a_word_is_noticed_within_a_second(sent: bytes, tls: bool) -> None:
+    """Still connecting: the server takes the connection and never answers the handshake. No word yet: nor reads on."""
+
+    async def scenario() -> tuple[float, list[str]]:
+        over = asyncio.Event()
+
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await over.wait()
+            writer.transport.abort()
+
+        async with server(silent) as url:
+            try:
+                return await _left(url.replace("http:", "https:") if tls else url, sent)
+            finally:
+                over.set()
+
+    took, ended = asyncio.run(scenario())
+    assert took < 1
+    assert ended == (["left"] if sent is SMALL else [])  # of what never was whole, nothing has begun
+
+
+def test_requests_that_wait_for_the_model_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tunnel, "WAITING_BYTES", 500_000)
+    monkeypatch.setattr(tunnel, "CONNECT_SECONDS", 2)
+
+    async def scenario() -> None:
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with suppress(ConnectionError):
+                await reader.read()
+            await _closed(writer)
+
+        async with server(silent) as url:
+            meter = Meter(Upstream.at(url.replace("http:", "https:")))
+            port = await meter.start()
+            chatbots = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+            for _, writer in chatbots:
+                writer.write(ASKS + b"Content-Length: 40000000\r\n\r\n" + b" " * 5_000_000)
+            most = 0
+            async with asyncio.timeout(10):
+                while meter.connections or not most:
+                    most = max(most, meter.waiting)
+                    await asyncio.sleep(0.01)
+            assert 500_000 < most < 2_500_000  # and what each had read when it was told to wait
+            assert meter.waiting == 0
+            for _, writer in chatbots:
+                writer.transport.abort()
+            await meter.close()
+            await asyncio.sleep(0.1)  # the server's side
+
+    asyncio.run(scenario())

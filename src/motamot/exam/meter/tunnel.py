@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import select
 import socket
 import ssl
 import struct
@@ -31,9 +32,14 @@ HEAD_BYTES = 64_000
 CONNECTIONS = 2_000
 """Open at a time; more are told 503."""
 CONNECT_SECONDS = 10.0
+WAITING_BYTES = 64 << 20
+"""Of all requests that are read before the model's server is reached; then their chatbots have to wait."""
+LEFT_SECONDS = 0.5
+"""How often a chatbot that is not read from is looked at: it may have left."""
 IDLE_SECONDS = 300.0
 """A connection is let go without a request for so long, with a head that is not whole, or no more of a body."""
 _TOO_LONG = f"the request's head has more than {HEAD_BYTES} bytes"
+_GONE = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 _RESET = struct.pack("ii", 1, 0)
 
 
@@ -92,6 +98,7 @@ class Meter:
         self.begun = begun
         self.ended = ended
         self.others = 0  # requests that are no completions: models, files, …
+        self.waiting = 0  # bytes of requests that are kept until the model's server is reached
         self.tls = (trusted or ssl.create_default_context()) if upstream.tls else None
         self.connections: set[_Front] = set()
         self.behind: set[_Back] = set()
@@ -179,6 +186,7 @@ class _Front(asyncio.Protocol):
         self._completion: Completion | None = None
         self._early: list[tuple[Completion | None, bool]] = []  # asked before the model's server was reached
         self._idle: asyncio.TimerHandle | None = None
+        self._watch: asyncio.TimerHandle | None = None  # of a chatbot that is not read from
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvloop's is no subclass
         self._transport = transport
@@ -190,12 +198,14 @@ class _Front(asyncio.Protocol):
 
     def connection_lost(self, _: Exception | None) -> None:
         self._meter.connections.discard(self)
-        if self._idle is not None:
-            self._idle.cancel()
+        for timer in (self._idle, self._watch):
+            if timer is not None:
+                timer.cancel()
         if self._connecting is not None:
             self._connecting.cancel()
         if self._back is not None:
             self._back.left()
+        self._forget()
         self._give_up("left")
 
     def data_received(self, data: bytes) -> None:
@@ -288,9 +298,11 @@ class _Front(asyncio.Protocol):
             self._back.write(data)
             return
         self._waiting += data
+        self._meter.waiting += len(data)
         if self._connecting is None:
             self._connecting = asyncio.get_running_loop().create_task(self._connect())
-            self._transport.pause_reading()
+        if self._meter.waiting > WAITING_BYTES and self._watch is None:
+            self.pause()
 
     async def _connect(self) -> None:
         meter = self._meter
@@ -309,13 +321,17 @@ class _Front(asyncio.Protocol):
             self._not_reached(f"the model's server {upstream.host_header} cannot be reached: {why}")
             return
         back.write(bytes(self._waiting))
-        self._waiting.clear()
+        self._forget()
         for completion, head in self._early:
             back.expect(completion, head=head)
         self._early.clear()
         self._back = back
         self._connecting = None
-        self._transport.resume_reading()
+        self.resume()
+
+    def _forget(self) -> None:
+        self._meter.waiting -= len(self._waiting)
+        self._waiting.clear()
 
     def _not_reached(self, told: str) -> None:
         self._give_up("not reached")
@@ -384,10 +400,28 @@ class _Front(asyncio.Protocol):
             self._back.resume()
 
     def pause(self) -> None:
+        """The model's side takes no more."""
         self._transport.pause_reading()
+        self._watch = asyncio.get_running_loop().call_later(LEFT_SECONDS, self._look)
 
     def resume(self) -> None:
+        """It does again."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
         self._transport.resume_reading()
+
+    def _look(self) -> None:
+        """Whether the chatbot is still there: the event loop hears of its end only where it reads.
+
+        (What it has sent and nobody has read holds up its end in the network: of such a request it is not seen.)
+        """
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), _GONE)
+        if poll.poll(0):
+            self._transport.abort()
+        else:
+            self._watch = asyncio.get_running_loop().call_later(LEFT_SECONDS, self._look)
 
 
 class _Back(asyncio.Protocol):
