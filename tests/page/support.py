@@ -210,8 +210,16 @@ class Reader:
         await expect(answer).to_have_attribute("aria-busy", "false")
 
     async def text(self, number: int = -1) -> str:
-        """An answer's text as it stands in the page, to the character."""
+        """An answer's text as it stands in the page, without what is between its blocks."""
         return await self.answer(number).locator(".text").text_content() or ""
+
+    async def source(self, number: int = -1) -> str:
+        """An answer's text as the model wrote it, to the character: what one gets by copying it."""
+        await self.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await self.answer(number).locator(".copy").click()
+        await expect(self.answer(number).locator(".copied")).to_be_visible()
+        copied: str = await self.page.evaluate("navigator.clipboard.readText()")
+        return copied
 
     async def mark(self, number: int = -1) -> str:
         """What is said below an answer."""

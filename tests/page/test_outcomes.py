@@ -53,7 +53,8 @@ def test_the_outcome_is_shown_now_and_after_a_reload(chromium: Chromium, tmp_pat
                 await reader.ended(outcome)
                 assert await reader.text() == text, "an error is no answer text"
                 assert re.fullmatch(mark, (await reader.mark()).replace("\n", " "))
-                assert "SECRET" not in await reader.page.content()
+                shown = "document.querySelector('motamot-chat').shadowRoot.innerHTML"
+                assert "SECRET" not in await reader.page.evaluate(shown)
                 await reader.page.reload()
             assert len(served.model.requests) == 1
 
@@ -181,6 +182,7 @@ def test_a_refused_field_is_told_by_its_code_and_not_by_the_number_of_its_limit(
     async def scenario(browser: Browser) -> None:
         # More than this server takes, and less than its page was told: it was set anew while the page was open.
         async with chat(tmp_path, []) as served, opened(browser, served.url, locale="fr-FR") as reader:
+            await reader.page.wait_for_load_state("networkidle")
             served.site.limits = replace(served.site.limits, message_bytes=10)
             await reader.ask("A longer question")
             await reader.ended("failed")
@@ -252,7 +254,8 @@ def test_tools_sources_reasoning_and_routing_are_shown_as_text(chromium: Chromiu
         ):
             await reader.ask("Where is my order?")
             await reader.ended("complete")
-            assert await reader.text() == "It is on its way.\n\n See:"
+            assert await reader.source() == "It is on its way.\n\n See:"
+            assert await reader.page.locator(".text p").all_inner_texts() == ["It is on its way.", "See:"]
             assert await reader.page.locator(".agent").inner_text() == "Orders <b>desk</b>"
             assert await reader.page.locator(".tools").inner_text() == "Used: order_status"
             assert await reader.page.locator(".sources li").all_inner_texts() == [

@@ -23,9 +23,11 @@ const PICTURES = {
   up: "M10 16V4M5 9l5-5 5 5",
   halt: "M6 6h8v8H6z",
   copy: "M7.5 7.5h8v8h-8zM12.5 7.5v-3h-8v8h3",
+  fold: "M5 8l5 5 5-5",
   done: "M4.5 10.5l3.5 3.5 7.5-8",
   again: "M15.5 10a5.5 5.5 0 1 1-1.6-3.9L16 8.2M16 4.2v4h-4",
   close: "M5 5l10 10M15 5L5 15",
+  letters: "M2.5 15.5l4-11 4 11M3.9 11.8h5.2M12 15.5l2.8-7.5 2.8 7.5M13 13h3.6",
   talk: "M4 4.5h12v8.5h-7l-3.5 3v-3H4z",
 } as const;
 

@@ -4,6 +4,7 @@ import { Chat, type Config } from "./chat.ts";
 import { dress } from "./dom.ts";
 import { type Assistant, Frame } from "./frame.ts";
 import { Kept } from "./keep.ts";
+import { ReadingPanel } from "./panel.ts";
 import { refusal, Service } from "./service.ts";
 import { styles } from "./styles/index.ts";
 import { addLanguage, isLanguage, preferred } from "./words/index.ts";
@@ -22,8 +23,9 @@ const Base: typeof HTMLElement = globalThis.HTMLElement ?? (class {} as typeof H
  * A chat.
  *
  * Attributes: `server`, the chat's address (by default where this script came from); `assistant`, its name (by default
- * there is a choice, where there are several); `lang`; `images`, the hosts from which images may come; `page`, where it
- * is all of its page; `closable`, where it has a button that sends the event `close`.
+ * there is a choice, where there are several); `lang`; `theme`, `light` or `dark` (by default as the system is);
+ * `images`, the hosts from which images may come; `page`, where it is all of its page; `closable`, where it has a button
+ * that sends the event `close`.
  */
 export class MotamotChat extends Base {
   static readonly observedAttributes = ["server", "assistant", "lang", "images", "page", "closable"];
@@ -101,6 +103,7 @@ class Here {
     this.#element = element;
     this.#page = element.hasAttribute("page");
     this.frame = new Frame(root, this.#page);
+    this.frame.add(new ReadingPanel(this.frame.parts.chat, this.frame.speech, this.#gone.signal));
     this.#service = new Service(new URL(element.getAttribute("server") ?? home, document.baseURI));
     this.#language = new Kept("localStorage", `${this.#service.place} language`, isLanguage);
     this.speak();

@@ -1,6 +1,7 @@
 // What stands around the conversation: head, box to ask in, and what is said to who listens.
 
 import { h, picture } from "./dom.ts";
+import type { ReadingPanel } from "./panel.ts";
 import { Scroller } from "./scroller.ts";
 import { Speech } from "./speech.ts";
 import { languages, nameOf } from "./words/index.ts";
@@ -40,6 +41,12 @@ export class Frame {
     question.addEventListener("input", () => this.fit());
     send.addEventListener("mousedown", (event) => event.preventDefault()); // the focus stays where one writes
     if (!page) keepKeys(this.parts.chat);
+  }
+
+  /** Have the panel in which the reader says how they read best. */
+  add({ button, element }: ReadingPanel): void {
+    this.parts.language.before(button);
+    this.parts.header.after(element);
   }
 
   /** Speak a language. */
@@ -161,7 +168,7 @@ function parts(page: boolean) {
   const chat = h("div", { id: "chat" }, header, stage, footer, status, alert, sure);
   choice.hidden = remove.hidden = close.hidden = model.hidden = latest.hidden = trouble.button.hidden = true;
   return {
-    ...{ chat, title, choice, assistants, fresh, remove, language, close, log, content, model, welcome, exchanges },
+    ...{ chat, header, title, choice, assistants, fresh, remove, language, close, log, content, model, welcome, exchanges },
     ...{ latest, trouble, question, send, status, alert, sure, yes, no },
   };
 }

@@ -32,7 +32,7 @@ export function launch(wanted: Wanted): HTMLElement {
   const button = h("button", { type: "button", id: "button", "aria-expanded": "false", "aria-controls": "panel" });
   const panel = h("div", { id: "panel", role: "dialog", "data-label": "log" });
   panel.hidden = true;
-  button.append(picture("talk", "shut"), picture("down", "open"));
+  button.append(picture("talk", "shut"), picture("fold", "open"));
   root.append(panel, button);
   host.classList.toggle("left", wanted.position === "left");
   let chat: HTMLElement | null = null;

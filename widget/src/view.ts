@@ -4,7 +4,7 @@
 import { copy } from "./copy.ts";
 import { h, picture } from "./dom.ts";
 import type { Said } from "./follow.ts";
-import { markdown, type MarkdownOptions, type MarkdownWriter } from "./plain.ts";
+import { markdown, type MarkdownOptions, type MarkdownWriter } from "./markdown/index.ts";
 import type { Speech } from "./speech.ts";
 import { PlainText } from "./text.ts";
 

@@ -35,18 +35,6 @@ export const exchange = `
   margin-top: 0.9em;
 }
 
-/* The answer goes on: what is behind the last word is no text, and is neither read out nor copied. */
-.answer[aria-busy="true"] .text:not(:empty)::after {
-  content: "";
-  display: inline-block;
-  width: 0.5em;
-  height: 0.5em;
-  margin-inline-start: 0.35em;
-  border-radius: 50%;
-  background: var(--accent);
-  animation: wait 1.2s infinite ease-in-out;
-}
-
 .agent,
 .tools,
 .sources,
@@ -134,8 +122,7 @@ a {
 }
 
 @media (prefers-reduced-motion: reduce) {
-  .dots i,
-  .answer[aria-busy="true"] .text:not(:empty)::after {
+  .dots i {
     animation: none;
     opacity: 0.7;
   }

@@ -262,6 +262,24 @@ dialog .danger {
 }
 
 @container (max-width: 34em) {
+  header {
+    column-gap: 0.4em;
+  }
+
+  #title,
+  #choice {
+    flex-basis: 5em;
+  }
+
+  nav {
+    flex-wrap: wrap;
+    gap: 0;
+  }
+
+  nav button {
+    padding-inline: 0.5em;
+  }
+
   nav button:has(svg) span {
     position: absolute;
     width: 1px;

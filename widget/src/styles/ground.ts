@@ -9,6 +9,7 @@ export const ground = `
   position: relative;
   block-size: 100%;
   min-block-size: 22em;
+  font-size: var(--motamot-size, medium) !important; /* a rule of the page for all elements is not meant for us */
 }
 
 :host([hidden]) {
@@ -24,18 +25,19 @@ export const ground = `
 
 #chat {
   all: initial;
-  --ground: var(--motamot-ground, #fbfaf8);
-  --raised: var(--motamot-raised, #ffffff);
-  --ink: var(--motamot-ink, #1d211f);
-  --soft: var(--motamot-soft, #5a625e);
-  --line: var(--motamot-line, #dedcd6);
-  --accent: var(--motamot-accent, #1f6f5c);
-  --on-accent: var(--motamot-on-accent, #ffffff);
-  --asked: var(--motamot-asked, #e6efeb);
-  --bad: #a3271d;
-  --bad-ground: #fbeae8;
-  --note-ground: #f4eeda;
-  --note: #6b5310;
+  --ground: var(--motamot-ground, light-dark(#fbfaf8, #151816));
+  --raised: var(--motamot-raised, light-dark(#ffffff, #1e2220));
+  --ink: var(--motamot-ink, light-dark(#1d211f, #e8ebe9));
+  --soft: var(--motamot-soft, light-dark(#5a625e, #a2aba6));
+  --line: var(--motamot-line, light-dark(#dedcd6, #343a37));
+  --accent: var(--motamot-accent, light-dark(#1f6f5c, #6cc3aa));
+  --on-accent: var(--motamot-on-accent, light-dark(#ffffff, #0d1512));
+  --asked: var(--motamot-asked, light-dark(#e6efeb, #23332d));
+  --code: var(--motamot-code, light-dark(#f2f0eb, #1f2422));
+  --bad: light-dark(#a3271d, #ff9d92);
+  --bad-ground: light-dark(#fbeae8, #3a2220);
+  --note-ground: light-dark(#f4eeda, #332d1a);
+  --note: light-dark(#6b5310, #e5cf8d);
   display: flex;
   flex-direction: column;
   position: absolute;
@@ -46,27 +48,18 @@ export const ground = `
   color: var(--ink);
   color-scheme: light dark;
   font-family: var(--motamot-font, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", sans-serif);
-  font-size: var(--motamot-size, medium);
+  font-size: 1em;
   line-height: 1.6;
   -webkit-text-size-adjust: 100%;
   text-size-adjust: 100%;
 }
 
-@media (prefers-color-scheme: dark) {
-  #chat {
-    --ground: var(--motamot-ground, #151816);
-    --raised: var(--motamot-raised, #1e2220);
-    --ink: var(--motamot-ink, #e8ebe9);
-    --soft: var(--motamot-soft, #a2aba6);
-    --line: var(--motamot-line, #343a37);
-    --accent: var(--motamot-accent, #6cc3aa);
-    --on-accent: var(--motamot-on-accent, #0d1512);
-    --asked: var(--motamot-asked, #23332d);
-    --bad: #ff9d92;
-    --bad-ground: #3a2220;
-    --note-ground: #332d1a;
-    --note: #e5cf8d;
-  }
+:host([theme="light"]) #chat {
+  color-scheme: light;
+}
+
+:host([theme="dark"]) #chat {
+  color-scheme: dark;
 }
 
 * {

@@ -3,5 +3,7 @@
 import { exchange } from "./exchange.ts";
 import { frame } from "./frame.ts";
 import { ground } from "./ground.ts";
+import { markdown } from "./markdown.ts";
+import { reading } from "./reading.ts";
 
-export const styles = ground + frame + exchange;
+export const styles = ground + frame + exchange + markdown + reading;

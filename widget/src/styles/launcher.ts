@@ -8,21 +8,21 @@ export const launcher = `
   z-index: 2147483000 !important;
   inset: auto 1em 1em auto !important;
   color-scheme: light dark !important;
-  --accent: var(--motamot-accent, #1f6f5c);
-  --on-accent: var(--motamot-on-accent, #ffffff);
-  --line: var(--motamot-line, #dedcd6);
+  --accent: var(--motamot-accent, light-dark(#1f6f5c, #6cc3aa));
+  --on-accent: var(--motamot-on-accent, light-dark(#ffffff, #0d1512));
+  --line: var(--motamot-line, light-dark(#dedcd6, #343a37));
 }
 
 :host(.left) {
   inset: auto auto 1em 1em !important;
 }
 
-@media (prefers-color-scheme: dark) {
-  :host {
-    --accent: var(--motamot-accent, #6cc3aa);
-    --on-accent: var(--motamot-on-accent, #0d1512);
-    --line: var(--motamot-line, #343a37);
-  }
+:host([theme="light"]) {
+  color-scheme: light !important;
+}
+
+:host([theme="dark"]) {
+  color-scheme: dark !important;
 }
 
 * {
