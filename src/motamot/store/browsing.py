@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select, text
+from sqlalchemy import Connection, Select, func, literal_column, select, text
 
 from motamot.answer import AnswerEvent, By, Code, Ended, Outcome, Started, Text, Usage
 from motamot.errors import InvalidRequest
@@ -78,7 +78,13 @@ def _numbers(connection: Connection, wanted: Filter, before: int | None, limit: 
     if wanted.text is not None:
         given["match"] = searching.match(wanted.text)
         query = query.where(_e.number.in_(text("SELECT rowid FROM search WHERE search MATCH :match")))
-    return list(connection.scalars(query.order_by(_e.number.desc()).limit(limit), given))
+    # SQLite would read the rows from the newest on until a page is full: right where many fit, slow where few do.
+    # With a plus before the number it takes the index that holds all of this, and sorts what fits.
+    few = wanted.text is None and (
+        wanted.outcome == RUNNING or wanted.cost_from is not None or wanted.cost_to is not None
+    )
+    number = literal_column("+exchanges.number") if few else _e.number
+    return list(connection.scalars(query.order_by(number.desc()).limit(limit), given))
 
 
 def _fitting(wanted: Filter) -> Select[Any]:
