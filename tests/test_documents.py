@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -79,6 +80,42 @@ def test_the_second_example_of_the_readme_mounts_a_chat(tmp_path: Path, environm
         (tmp_path / "mounted.py").write_text(program)
         done = run(["mounted.py"], environment, tmp_path)
     assert (done.stderr, done.stdout) == ("", "200 Hi.\n")
+
+
+def test_the_pages_of_learn_lead_from_nothing_to_an_answer_with_its_source(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    booking, annuler = blocks("docs/learn.md", "markdown")
+    (tmp_path / "help").mkdir()
+    (tmp_path / "help" / "booking.md").write_text(booking)
+    (tmp_path / "help" / "annuler.md").write_text(annuler)
+    learn, ask, _, own = blocks("docs/learn.md", "console")
+
+    def shown(console: str, *arguments: str) -> str:
+        command, _, expected = console.partition("\n")
+        assert command.startswith("$ motamot ")
+        done = run(["-m", "motamot", *shlex.split(command)[2:], *arguments], environment, tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.rstrip("\n") == expected.rstrip("\n")
+        return done.stderr
+
+    assert shown(learn) == "help.db: 2 articles, 3 passages (2 new)\n"
+    [settings] = blocks("docs/learn.md", "toml")
+    (tmp_path / "motamot.toml").write_text(settings)
+    script = [
+        [{"call": {"name": "search_help", "arguments": {"query": "bicycle"}}}, {"finish": "tool_calls"}],
+        [{"say": ask.splitlines()[1]}],
+        [{"call": {"name": "timetable", "arguments": {"line": "4"}}}, {"finish": "tool_calls"}],
+        [{"say": own.splitlines()[-1]}],
+    ]
+    with scripted_model(script) as server:
+        environment |= {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "scripted"}
+        assert "· [2] Booking a seat https://bus.example/help/booking\n" in shown(ask)
+        assert "three euros" in json.dumps(server.requests[1].body["messages"][-1])
+        [program] = blocks("docs/learn.md", "python")
+        (tmp_path / "timetable.py").write_text(program)
+        done = run(["timetable.py"], environment, tmp_path)
+        assert (done.stderr, done.stdout) == ("", own.split("\n", 1)[1])
 
 
 class TestTutorial:

@@ -22,6 +22,7 @@ LADDER: list[set[str]] = [  # bottom up; rooms on one step do not import each ot
     {"model", "scripted"},
     {"findings"},
     {"exchange"},
+    {"knowledge"},
     {"assistant", "peers"},
     {"testing", "settings"},
     {"server", "exam"},

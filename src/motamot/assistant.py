@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -20,6 +20,7 @@ from motamot.exchange.exchanges import Asking, Exchanges
 from motamot.exchange.loop import ModelAnswer
 from motamot.exchange.own import OwnAnswer, Question
 from motamot.exchange.tools import Sourced, Tool, ToolContext, ToolError, tool_from
+from motamot.knowledge.library import Pages
 from motamot.limits import Limits
 from motamot.model.local import LocalModel
 from motamot.model.recorded import RecordedModel
@@ -61,6 +62,11 @@ class Assistant:
     recorded:  sample answers that stand in, marked, when the model can't be reached, or there is none.
     opening:   the question put to the model where a page opens a stream without one (`GET /flux`).
     origins:   other sites whose pages may ask (`https://shop.example`).
+    knowledge: pages that it answers from, a file of `motamot learn`; the sources that an answer cites go with it.
+    knowledge_mode: `tool`: the model searches them; `given`: the passages that fit stand before each question, for
+               models without tools. Without it, `given` for the embedded model and `tool` for others.
+    knowledge_overview_tokens: how much of the system prompt the pages' titles may take.
+    Raises: SettingsError.
 
     In an app: `app.mount("/chat", chat.asgi)`, with `chat.lifespan` as the app's own lifespan or within it, and
     `chat.identify` where the app has a login.
@@ -89,6 +95,9 @@ class Assistant:
         recorded: Sequence[str] = (),
         opening: str = OPENING,
         origins: Sequence[str] = (),
+        knowledge: str | Path | None = None,
+        knowledge_mode: Literal["tool", "given"] | None = None,
+        knowledge_overview_tokens: int = 400,
     ) -> None:
         check_name(name)
         self.name = name
@@ -104,6 +113,16 @@ class Assistant:
         self._recorded = tuple(recorded)
         self.opening = opening
         self.origins = frozenset(origins)
+        self._pages = None
+        if knowledge is not None:
+            self._pages = partial(
+                Pages,
+                Path(knowledge),
+                overview_tokens=knowledge_overview_tokens,
+                taken=[tool.spec.name for tool in self.tools],
+            )
+            self._pages()  # a file that is not there is told now
+        self._knowledge_mode = knowledge_mode
         self._shared: Exchanges | None = None
         self._where = store
         self._own: Callable[[Question], AsyncIterator[AnswerEvent]] | None = None
@@ -304,13 +323,16 @@ class Assistant:
         price = partial(self.prices.cost, self.name)
         loop = None
         if model is not None:
+            mode = self._knowledge_mode or ("given" if model.origin == "local" else "tool")
+            pages = self._pages(reads_first=mode == "given") if self._pages is not None else None
             loop = ModelAnswer(
                 model=model,
                 price=price,
                 system=self.system,
-                tools=self.tools,
+                tools=[*self.tools, pages.tool()] if pages is not None and not pages.reads_first else self.tools,
                 extra=self.extra,
                 fallback=fallback,
+                library=pages,
             )
         if self._own is not None:
             return OwnAnswer(generator=self._own, price=price, model_answer=loop)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from motamot.answer import AnswerEvent, Reasoning, Text, ToolCalled, ToolReturned
+from motamot.answer import AnswerEvent, Cited, Reasoning, Text, ToolCalled, ToolReturned
 from motamot.cli.console import harmless, styled
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ class TextForm:
                 return [Piece(_note(f"calls {event.name}"), note=True, line=True)]
             case ToolReturned():
                 return [Piece(_note(f"{event.name}: {event.status.replace('_', ' ')}"), note=True, line=True)]
+            case Cited():
+                told = " ".join(word for word in (event.mark, event.title, event.url) if word)
+                return [Piece(_note(told), note=True, line=True)]
             case _:
                 return []
 

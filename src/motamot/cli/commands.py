@@ -21,6 +21,7 @@ _COMMANDS = {
     "serve": ("motamot.cli.serve", "serve", "Serve a page with a chat."),
     "init": ("motamot.cli.init", "init", "Write a settings file, explained."),
     "ask": ("motamot.cli.ask", "ask", "Ask, and read the answer as it comes."),
+    "learn": ("motamot.cli.learn", "learn", "Read your pages, to answer from them."),
     "ledger": ("motamot.cli.ledger", "ledger", "List what was asked, and what it cost."),
     "exam": ("motamot.cli.exam", "exam", "Hold both ends of a chatbot, and tell what it does to an answer."),
     "meter": ("motamot.cli.meter", "meter", "Stand before a model and count its completions."),

@@ -42,6 +42,8 @@ _EXAMPLES: dict[str, Any] = {
     "system": "You know the buses of this town. Answer in one or two sentences.",
     "opening": "Greet a bus traveller in one short sentence.",
     "origins": ["https://shop.example"],
+    "knowledge": "help.db",
+    "knowledge_mode": "given",
     "extra": {"temperature": 0.2},
     "recorded": ["The next bus leaves at ten past."],
     "fallback": "recorded",

@@ -139,6 +139,11 @@ def _assistant(lines: _Lines, settings: Settings, name: str, its: AssistantSetti
         lines.add("  answers", choice.why, *(mark_words(mark) for mark in choice.labels))
         bounds = choice.limits
         costly = _prices(lines, settings, name, choice)
+    if its.knowledge is not None:
+        from motamot.knowledge.file import count
+
+        articles, passages = count(Path(its.knowledge))  # raises where it is not there, as the start would
+        lines.add("  knows", f"{its.knowledge}: {articles:,} articles in {passages:,} passages")
     lines.add("  tokens", f"{bounds.max_tokens:,} an answer, {bounds.history_tokens:,} of earlier ones, at most")
     lines.add("  pages", ", ".join(("its own", *its.origins)))
     if its.fallback:

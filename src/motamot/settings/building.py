@@ -112,6 +112,9 @@ def assistant_from(
         "prices": Prices(**_given(its.prices)) if its.prices is not None else None,
         "recorded": its.recorded if stand_in else (),
         "origins": its.origins,
+        "knowledge": its.knowledge,
+        "knowledge_mode": its.knowledge_mode,
+        "knowledge_overview_tokens": its.knowledge_overview_tokens,
     }
     if its.opening is not None:
         arguments["opening"] = its.opening

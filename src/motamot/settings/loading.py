@@ -158,7 +158,7 @@ def _resolve_paths(data: dict[str, Any], folder: Path) -> None:
     """Paths in a file are beside it, whatever folder the command runs in."""
     assistants = data.get("assistants")
     tables = [table for table in assistants.values() if isinstance(table, dict)] if isinstance(assistants, dict) else []
-    paths = [(table, key) for table in tables for key in ("gguf", "ca_file")]
+    paths = [(table, key) for table in tables for key in ("gguf", "ca_file", "knowledge")]
     for section, keys in _PATHS.items():
         table = data.get(section)
         if isinstance(table, dict):

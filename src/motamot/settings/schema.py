@@ -148,6 +148,17 @@ class AssistantSettings(BaseModel):
         default=None, description="the question put to the model where a page opens a stream without one (`GET /flux`)"
     )
     origins: list[Origin] = Field(default=[], description="other sites whose pages may ask, as `https://shop.example`")
+    knowledge: Named | None = Field(
+        default=None, description="pages it answers from, a file of `motamot learn`; a relative one is beside this file"
+    )
+    knowledge_mode: Literal["tool", "given"] | None = Field(
+        default=None,
+        description="`tool`: the model searches them; `given`: passages stand before each question, for models without "
+        "tools. Without it, `given` for the embedded model and `tool` for others",
+    )
+    knowledge_overview_tokens: int = Field(
+        default=400, ge=0, description="how much of the system prompt the pages' titles may take"
+    )
     extra: Extra = Field(default={}, description="further fields of each request, as `{ temperature = 0.2 }`")
     recorded: list[Named] = Field(
         default=[], description="sample answers: the first to the first question, the last repeats"
@@ -175,6 +186,9 @@ class AssistantSettings(BaseModel):
             for name in _OF_UPSTREAM:
                 if name in given:
                     raise _contradiction(name, f"it is for a model behind an address, and {embedded} is not one")
+        for name in ("knowledge_mode", "knowledge_overview_tokens"):
+            if name in given and self.knowledge is None:
+                raise _contradiction(name, 'it needs the pages that it is about: knowledge = "help.db"')
         if self.fallback is not None and not self.recorded:
             raise _contradiction("fallback", 'it needs sample answers: recorded = ["…"]')
         if self.recorded and self.fallback is None and (self.upstream is not None or embedded):

@@ -1,0 +1,210 @@
+"""Articles in HTML: the text a reader came for, without navigation, scripts and what else stands around it. Pure.
+
+By the standard library's parser, which never builds a tree: pages that are deep, broken or unending cost it no more.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from html.parser import HTMLParser
+
+from motamot.knowledge import bounds
+from motamot.knowledge.article import Block, Page, Unreadable, address, line, passages
+
+__all__ = ["read"]
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_VOID = _set("area base br col embed hr img input link meta param source track wbr")
+_AROUND = _set(
+    "script style noscript template svg math nav form button select textarea iframe object canvas audio video dialog "
+    "footer head"
+)
+"""Never the article's own text."""
+_AROUND_OUTSIDE = frozenset(("header", "aside"))
+"""Nor these, outside of the main part: inside it they hold titles and remarks."""
+_ROLES = _set("navigation banner contentinfo search complementary dialog alertdialog menu menubar toolbar")
+_CLASSES = _set(
+    "sidebar toc table-of-contents table-of-content breadcrumb breadcrumbs pagination navbar headerlink skip-link "
+    "skip-to-content cookie-banner cookie-notice theme-doc-toc-mobile theme-doc-toc-desktop edit-this-page "
+    "wp-block-navigation sharedaddy prev-next footer edit-post-link"
+)
+"""By which the common makers of help sites name what is around: Docusaurus, Sphinx, MkDocs, WordPress."""
+_MAIN_CLASSES = frozenset(("markdown", "markdown-body", "md-content", "entry-content", "rst-content"))
+_BLOCKS = _set(
+    "address article aside blockquote body caption center dd details dir div dl dt fieldset figcaption figure footer "
+    "h1 h2 h3 h4 h5 h6 header hgroup hr li main nav ol p pre section summary table tbody td tfoot th thead tr ul"
+)
+_LEVELS = {f"h{level}": level for level in range(1, 7)}
+_FEED = 16_384
+_FEWEST = 40  # characters of text: a main part with less is a frame that scripts fill
+_SIGNS = re.compile(r"\s*[¶#§🔗]+\s*$")
+
+
+def read(text: str) -> Page:
+    """The article in `text`.
+
+    Raises: Unreadable where it takes more than `PAGE_CPU_SECONDS`.
+    """
+    reader = _Reader()
+    until = time.thread_time() + bounds.PAGE_CPU_SECONDS
+    for at in range(0, len(text), _FEED):
+        reader.feed(text[at : at + _FEED])
+        if time.thread_time() > until:
+            raise Unreadable(f"takes more than {bounds.PAGE_CPU_SECONDS:g} seconds to take apart")
+    reader.close()
+    reader.flush()
+    blocks = reader.chosen()
+    first = next((block.text for block in blocks if block.level == 1), "")
+    # A site's own name may be the only h1 that stands outside of the main part: the page's title says more then.
+    title = line(first or "".join(reader.title), bounds.TITLE_CHARACTERS)
+    url = address(reader.canonical)
+    return Page(title=title, url=url, passages=passages(blocks, line(first, bounds.HEADING_CHARACTERS)))
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title: list[str] = []
+        self.canonical: str | None = None
+        self._found: list[tuple[Block, int]] = []  # with how surely it is the article's: 2 main, 1 article, 0 neither
+        self._open: list[str] = []
+        self._opened: Counter[str] = Counter()
+        self._beyond = 0  # tags opened beyond the bound, which are not minded
+        self._skipping = 0  # how many were open where what is skipped began; 0: nothing is
+        self._main: list[int] = []  # likewise, of the main part
+        self._article: list[int] = []
+        self._text: list[str] = []
+        self._level = 0
+        self._pre = 0
+        self._in_title = False
+        self._item = ""
+
+    # What the parser tells
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "link" and "canonical" in (given.get("rel") or "").lower().split() and self.canonical is None:
+            self.canonical = given.get("href")
+        if tag == "title" and not self.title and "svg" not in self._opened:
+            self._in_title = True
+        if tag in _VOID:
+            if tag in ("br", "hr") and not self._skipping:
+                self._text.append("\n" if tag == "br" else "\n\n")
+            return
+        if len(self._open) >= bounds.OPEN_TAGS:
+            self._beyond += 1
+            return
+        if tag == "body":  # the end tag of head may be left out
+            self._skipping = 0
+        self._open.append(tag)
+        self._opened[tag] += 1
+        if self._skipping:
+            return
+        if tag in _BLOCKS:
+            self._begin_block(tag)
+        inside = bool(self._main or self._article)
+        if _is_around(tag, given, inside=inside):
+            self._skipping = len(self._open)
+        elif tag == "main" or given.get("role") == "main" or _MAIN_CLASSES & set((given.get("class") or "").split()):
+            self._main.append(len(self._open))
+        elif tag == "article":
+            self._article.append(len(self._open))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag in ("svg", "math", "path", "use"):  # elsewhere HTML reads `<div/>` as `<div>`
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "title":
+            self._in_title = False
+        if tag in ("body", "html") or tag in _VOID:
+            return
+        if self._beyond and self._open and tag != self._open[-1]:
+            self._beyond -= 1
+            return
+        if not self._opened[tag]:
+            return
+        while self._open:
+            ended = self._open.pop()
+            self._opened[ended] -= 1
+            self._ended(ended)
+            if ended == tag:
+                break
+
+    def handle_data(self, data: str) -> None:
+        if self._in_title:
+            self.title.append(data[: bounds.TITLE_CHARACTERS])
+        elif not self._skipping:
+            self._text.append(data if self._pre else re.sub(r"\s+", " ", data))
+
+    # What is made of it
+
+    def _begin_block(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            if any(part.strip() for part in self._text):
+                self._text.append(" | ")
+            return
+        self.flush()
+        self._level = _LEVELS.get(tag, self._level)
+        if tag == "pre":
+            self._pre += 1
+        if tag == "li":
+            self._item = "- "
+
+    def _ended(self, tag: str) -> None:
+        depth = len(self._open) + 1
+        if self._skipping:
+            if self._skipping >= depth:
+                self._skipping = 0
+            return
+        if tag in _BLOCKS and tag not in ("td", "th"):
+            self.flush()
+            if tag in _LEVELS:
+                self._level = 0
+            elif tag == "pre":
+                self._pre = max(self._pre - 1, 0)
+        for regions in (self._main, self._article):
+            if regions and regions[-1] >= depth:
+                regions.pop()
+
+    def flush(self) -> None:
+        """What came since the last block is one."""
+        text = "".join(self._text)
+        self._text.clear()
+        text = text.strip("\n") if self._pre else "\n".join(part.strip() for part in text.split("\n")).strip()
+        if not text.strip():
+            return
+        if self._level:
+            text = _SIGNS.sub("", text)
+        elif self._item:
+            text, self._item = self._item + text, ""
+        if text:
+            self._found.append((Block(text, self._level), 2 if self._main else 1 if self._article else 0))
+
+    def chosen(self) -> list[Block]:
+        """The blocks of the surest part that has any text."""
+        for least in (2, 1):
+            blocks = [block for block, sure in self._found if sure >= least]
+            if sum(len(block.text) for block in blocks if not block.level) >= _FEWEST:
+                return blocks
+        return [block for block, _ in self._found]
+
+
+def _is_around(tag: str, given: dict[str, str | None], *, inside: bool) -> bool:
+    if tag in ("html", "body", "main", "article"):
+        return False
+    role = given.get("role")
+    if tag in _AROUND or role in _ROLES - ({"complementary"} if inside else set()):
+        return True
+    if tag in _AROUND_OUTSIDE and not inside:
+        return True
+    if given.get("aria-hidden") == "true" or ("hidden" in given and role != "tabpanel"):
+        return True
+    return bool(_CLASSES & set((given.get("class") or "").lower().split()))
