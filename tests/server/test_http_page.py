@@ -112,3 +112,15 @@ def test_a_stop_before_its_question_is_202_and_stops_it_when_it_comes(tmp_path: 
             assert '"outcome":"stopped"' in told
 
     run(scenario())
+
+
+def test_a_conversation_is_read_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path, [HELLO]) as s:
+            stream = await out(the("/api/chat/stream"), s, tmp_path)
+            [named] = set(re.findall(r'"conversation":"([^"]+)"', stream))
+            told = json.loads(await out(f"CONVERSATION={named}; " + the("/api/conversations"), s, tmp_path))
+            [one] = told["exchanges"]
+            assert (one["text"], one["sources"], one["tools"]) == ("Hello, world.", [], [])
+
+    run(scenario())

@@ -7,13 +7,15 @@ import contextlib
 import signal
 import statistics
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from motamot.answer import By, Outcome, Started
+from motamot.answer import AnswerEvent, By, Cited, Outcome, Started, Text, ToolCalled, ToolReturned
+from motamot.assistant import Assistant, Question
 from motamot.limits import Limits
 from motamot.scripted.model import ScriptedModel
 from tests.scripted.wire import Client
@@ -458,6 +460,47 @@ class TestTranscript:
                 assert "One." in str(s.model.requests[1].body["messages"])
                 for stream in (first, second, third):
                     await stream.close()
+
+        run(scenario())
+
+    def test_an_exchange_has_the_sources_and_tools_that_were_shown(self, tmp_path: Path) -> None:
+        """After a reload, and a restart; never what a tool was asked or gave, nor what came behind a stop."""
+
+        def chat(_: str) -> list[Assistant]:
+            one = Assistant(upstream=None)
+
+            @one.answer
+            async def answer(question: Question) -> AsyncIterator[AnswerEvent]:
+                yield ToolCalled(id="1", name="search", arguments={"query": "secret"})
+                yield ToolReturned(id="1", name="search", status="ok", result="secret")
+                yield Text("Here. ")
+                yield Cited(title="Hours", url="https://shop.example/hours", quote="nine to five", mark="[1]")
+                if question.message == "stopped?":
+                    yield ToolCalled(id="2", name="lookup")
+                    yield Text("there. ")
+                    yield Cited(title="Not shown")
+                    await asyncio.sleep(60)
+
+            return [one]
+
+        expected = [{"title": "Hours", "url": "https://shop.example/hours", "quote": "nine to five", "mark": "[1]"}]
+
+        async def scenario() -> None:
+            secret = "s" * 22
+            async with serving(tmp_path, [], assistants=chat) as s:
+                v = Visitor(s.port, secret)
+                first = await (await v.ask("whole?")).to_end()
+                name = conversation(first)
+                second = await (await v.ask("stopped?", conversation=name)).until("there. ")
+                seen = next(n for n, event in enumerate(second.events, 1) if isinstance(event, Cited))
+                await v.fetch("POST", f"/api/exchanges/{second.exchange}/stop", {"seen": seen})
+                for stream in (first, second):
+                    await stream.close()
+            async with serving(tmp_path, [], assistants=chat) as s:
+                whole, stopped = await transcript(Visitor(s.port, secret), name)
+                assert (whole["sources"], whole["tools"]) == (expected, [{"name": "search", "status": "ok"}])
+                assert (stopped["sources"], stopped["tools"]) == (expected, [{"name": "search", "status": "ok"}])
+                assert "secret" not in str(whole) + str(stopped)
 
         run(scenario())
 

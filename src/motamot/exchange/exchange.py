@@ -214,7 +214,8 @@ class Exchange:
             usage=self.usage,
             marks=self.marks,
         )
-        self._book_end(ending, shown, closed=closed)
+        hidden = (max(shown, 1) + 1, upto) if shown < upto else (0, 0)
+        self._book_end(ending, shown, hidden, closed=closed)
         self.log.forget(shown, upto)  # whoever comes back sees what the transcript shows
         self.log.append(self.ended)
         self.log.close()
@@ -240,7 +241,7 @@ class Exchange:
             self.given = []
         return self._shown(ending)
 
-    def _book_end(self, ending: Ending, shown: int, *, closed: bool) -> None:
+    def _book_end(self, ending: Ending, shown: int, hidden: tuple[int, int], *, closed: bool) -> None:
         log, now = self.log, time.monotonic()
         since, characters = (0, 0) if self.redact is not None else self._marked
         first = next((at for at, event in zip(log.times, log.events, strict=False) if type(event) is Text), None)
@@ -263,6 +264,7 @@ class Exchange:
             whole=self.redact is not None,
             noted=self._notes.taken(),
             omitted=self._notes.omitted,
+            hidden=hidden,
             times=ticks([*log.times, now], self.began),
             first_text=None if first is None else first - self.began,
             stop_asked=None if stopped is None else stopped - self.began,

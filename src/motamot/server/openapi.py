@@ -563,6 +563,10 @@ def _schemas() -> Json:
     _, events = msgspec.json.schema_components([*_EVENTS, Usage], ref_template="#/components/schemas/{name}")
     code = {"type": ["string", "null"]}
     nullable = {"type": ["string", "null"]}
+    sources = {
+        "type": "array",
+        "items": _object(["title"], title=_STRING, url=nullable, quote=nullable, mark=_STRING),
+    }
     told = _object(
         ["code", "message"], code=_STRING, message=_STRING, field=_STRING, limit={"type": ["string", "integer"]}
     )
@@ -585,10 +589,7 @@ def _schemas() -> Json:
             exchange=_STRING,
             conversation=_STRING,
             usage={"anyOf": [_ref("Usage"), {"type": "null"}]},
-            sources={
-                "type": "array",
-                "items": _object(["title"], title=_STRING, url=nullable, quote=nullable, mark=_STRING),
-            },
+            sources=sources,
             marks={"type": "array", "items": _STRING},
         ),
         "Stopped": _object(["outcome", "shown"], outcome=nullable, shown={"type": "integer"}),
@@ -613,7 +614,7 @@ def _schemas() -> Json:
             exchanges={
                 "type": "array",
                 "items": _object(
-                    ["exchange", "question", "text", "outcome", "asked_at"],
+                    ["exchange", "question", "text", "outcome", "asked_at", "sources", "tools"],
                     exchange=_STRING,
                     question=nullable,
                     text=_STRING,
@@ -624,6 +625,12 @@ def _schemas() -> Json:
                     marks={"type": "array", "items": _STRING},
                     key=nullable,
                     replaces=nullable,
+                    sources=sources,
+                    tools={
+                        "type": "array",
+                        "items": _object(["name", "status"], name=_STRING, status=_STRING),
+                        "description": "What ran, in order; `cancelled`: it was under way at the end.",
+                    },
                 ),
             },
         ),

@@ -30,11 +30,15 @@ AnyEvent = Started | Routed | Text | Reasoning | ToolCalled | ToolReturned | Cit
 
 
 class Details(msgspec.Struct, frozen=True, kw_only=True):
-    """What is unpacked. events: as in `ExchangeEnded.noted`; times: seconds after the question, by number from 1."""
+    """What is unpacked. events: as in `ExchangeEnded.noted`; times: seconds after the question, by number from 1.
+
+    omitted, hidden: as in `ExchangeEnded`.
+    """
 
     events: tuple[Noted, ...] = ()
     times: tuple[float, ...] = ()
     omitted: int = 0
+    hidden: tuple[int, int] = (0, 0)
 
 
 class _Kept(msgspec.Struct, array_like=True):
@@ -46,6 +50,7 @@ class _Kept(msgspec.Struct, array_like=True):
 
 class _Row(msgspec.Struct, array_like=True):
     omitted: int
+    hidden: tuple[int, int]
     events: list[_Kept]
 
 
@@ -58,6 +63,7 @@ class _ReadKept(msgspec.Struct, array_like=True):
 
 class _ReadRow(msgspec.Struct, array_like=True):
     omitted: int
+    hidden: tuple[int, int]
     events: list[_ReadKept]
 
 
@@ -65,13 +71,15 @@ _decoder = msgspec.json.Decoder(_ReadRow)
 
 
 def packed(ended: ExchangeEnded) -> tuple[bytes, bytes]:
-    """Times and events of an exchange, as the two columns hold them."""
-    row = _Row(ended.omitted, [_Kept(n.after, n.numbered, round(n.at, 4), n.event) for n in ended.noted])
+    """Times and events of an exchange, as the two columns hold them. Never fails: an end must be booked."""
+    events = [_Kept(n.after, n.numbered, round(n.at, 4), n.event) for n in ended.noted]
+    row = _Row(ended.omitted, ended.hidden, events)
     try:
-        events = msgspec.json.encode(row)
-    except (TypeError, ValueError):  # half a character somewhere, or an object that an answer of one's own put there
-        events = msgspec.json.encode(_Row(row.omitted, [_encodable(kept) for kept in row.events]))
-    return _squeezed(_differences(ended.times)), _squeezed(events)
+        data = msgspec.json.encode(row)
+    except Exception:  # noqa: BLE001 - half a character somewhere, or objects that an answer of one's own put there
+        kept = [one for one in map(_encodable, events) if one is not None]
+        data = msgspec.json.encode(_Row(ended.omitted + len(events) - len(kept), ended.hidden, kept))
+    return _squeezed(_differences(ended.times)), _squeezed(data)
 
 
 def unpacked(times: bytes, events: bytes) -> Details:
@@ -82,6 +90,7 @@ def unpacked(times: bytes, events: bytes) -> Details:
             events=tuple(Noted(kept.after, kept.numbered, kept.at, kept.event) for kept in row.events),
             times=_sums(_swollen(times)),
             omitted=row.omitted,
+            hidden=row.hidden,
         )
     except (zlib.error, msgspec.DecodeError, IndexError) as error:
         raise ValueError(f"the details of this exchange cannot be read: {error}") from error
@@ -98,11 +107,16 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def _encodable(kept: _Kept) -> _Kept:
+def _encodable(kept: _Kept) -> _Kept | None:
+    """The same as what JSON has words for; None where that cannot be made of it."""
     from motamot.store.booking import clean
 
-    plain = msgspec.to_builtins(kept.event, enc_hook=repr)
-    return _Kept(kept.after, kept.numbered, kept.at, mapped(plain, clean))
+    try:
+        plain = mapped(msgspec.to_builtins(kept.event, enc_hook=repr), clean)
+        msgspec.json.encode(plain)
+    except Exception:  # noqa: BLE001 - as above
+        return None
+    return _Kept(kept.after, kept.numbered, kept.at, plain)
 
 
 def _differences(times: array[int]) -> bytes:

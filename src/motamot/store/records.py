@@ -135,6 +135,7 @@ class ExchangeEnded:
                 says an event number, and gets the text behind it. whole: as in `Checkpoint`.
     noted:      the events that are no text. omitted: of how many of them arguments, result or text were too long.
     times:      when each numbered event came, in units of 0.1 ms after the question; empty where nobody measured.
+    hidden:     numbers of the first and the last event that came and that the visitor was not shown; (0, 0): none.
     first_text, stop_asked, stop_closed: seconds after the question; None: it did not happen, or is not known.
     """
 
@@ -155,6 +156,7 @@ class ExchangeEnded:
     whole: bool = False
     noted: tuple[Noted, ...] = ()
     omitted: int = 0
+    hidden: tuple[int, int] = (0, 0)
     times: array[int] = field(default_factory=lambda: array("I"))
     first_text: float | None = None
     stop_asked: float | None = None

@@ -22,6 +22,7 @@ from motamot.answer import Source
 from motamot.errors import StoreError
 from motamot.limits import Limits
 from motamot.store import browsing, reading, searching
+from motamot.store.beside import beside_of
 from motamot.store.booking import clean
 from motamot.store.chores import FORGOTTEN_AT_ONCE
 from motamot.store.database import Database, explain
@@ -45,7 +46,7 @@ from motamot.store.records import (
 )
 from motamot.store.redaction import Redact
 from motamot.store.verify import Inconsistency, inconsistencies
-from motamot.store.views import Day, Detail, Facets, Filter, Found, Listed, VisitorConversation
+from motamot.store.views import Beside, Day, Detail, Facets, Filter, Found, Listed, VisitorConversation
 from motamot.store.writer import Job, Writer
 
 __all__ = ["Store"]
@@ -266,6 +267,13 @@ class Store:
     async def history(self, conversation: str, visitor: str, *, limit: int = 200) -> list[ExchangeRow]:
         """The latest `limit` exchanges of this visitor's conversation, oldest first; none where it is not theirs."""
         return await self._read(reading.history_of, conversation, visitor, limit)
+
+    async def beside(self, conversation: str, visitor: str, *, limit: int = 200) -> dict[str, Beside]:
+        """By exchange, of the latest `limit` of this visitor's conversation: what was shown beside the text.
+
+        An exchange that runs, or that a killed process left, has nothing here.
+        """
+        return await self._read(beside_of, conversation, visitor, limit)
 
     async def conversation(self, conversation: str) -> ConversationRow | None:
         """One conversation, also a deleted one."""

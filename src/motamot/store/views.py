@@ -7,11 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from motamot.answer import AnswerEvent, Source
+from motamot.answer import AnswerEvent, Cited, Source
 from motamot.store.records import CompletionRow, ExchangeRow
 
 __all__ = [
     "RUNNING",
+    "Beside",
     "Day",
     "Detail",
     "Facets",
@@ -223,3 +224,11 @@ class VisitorConversation:
     last_asked_at: float
     exchanges: int
     deleted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What a visitor sees beside the text of an answer. tools: (name, status) of each call, in order."""
+
+    sources: tuple[Cited, ...]
+    tools: tuple[tuple[str, str], ...]

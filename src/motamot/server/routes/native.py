@@ -20,6 +20,7 @@ from motamot.server.asking import ask
 from motamot.server.site import answered
 from motamot.server.streams import Streamed, primed, whole
 from motamot.server.visitors import Visitor, visitor_of
+from motamot.store.views import Beside
 
 if TYPE_CHECKING:
     from motamot.server.site import Site
@@ -116,6 +117,7 @@ async def conversation(site: Site, request: Request) -> Response:
     row = await store.conversation(name)
     if row is None or row.visitor != visitor.name or row.deleted_at is not None:
         raise NotFound("there is no such conversation")
+    beside = await store.beside(name, visitor.name)
     told = [
         {
             "exchange": one.id,
@@ -128,10 +130,23 @@ async def conversation(site: Site, request: Request) -> Response:
             "marks": one.marks,
             "key": one.key,
             "replaces": one.replaces,
+            **_beside(beside.get(one.id)),
         }
         for one in await store.history(name, visitor.name)
+        if one.question is not None  # removed: it was older than texts may become here
     ]
     return _json(site, request, {"conversation": name, "assistant": row.assistant, "exchanges": told})
+
+
+def _beside(beside: Beside | None) -> dict[str, object]:
+    """What a page shows beside the text, without arguments or results of tools."""
+    if beside is None:
+        return {"sources": [], "tools": []}
+    sources = [
+        {"title": one.title, "url": one.url, "quote": one.quote} | ({"mark": one.mark} if one.mark else {})
+        for one in beside.sources
+    ]
+    return {"sources": sources, "tools": [{"name": name, "status": status} for name, status in beside.tools]}
 
 
 def whole_status(ended: Ended | None) -> int:
