@@ -14,7 +14,7 @@ __all__ = ["Child", "Html", "bdi", "el", "join", "written"]
 
 _VOID = frozenset(("br", "circle", "hr", "img", "input", "line", "link", "meta", "path", "polyline", "rect"))
 _ADDRESSES = frozenset(("action", "formaction", "href", "src"))
-_ADDRESS = re.compile(r"https?://|[./?#A-Za-z0-9_-][^:\\]*\Z|\Z", re.IGNORECASE)
+_ADDRESS = re.compile(r"https?://|(?!//)[./A-Za-z0-9_-]?[^:\\?#\x00-\x20]*([?#][^\\]*)?\Z", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 
 # What would be obeyed, or not be seen: controls, line separators, zero widths, directions of writing, tags. Joiners

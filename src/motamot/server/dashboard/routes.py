@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from motamot.errors import MotamotError
 from motamot.server import guards, refusals
-from motamot.server.dashboard import overview
+from motamot.server.dashboard import conversations, exchange, export, figures, overview, visitor
 from motamot.server.dashboard.languages import LANGUAGES, language_of
 from motamot.server.dashboard.markup import el, join
 from motamot.server.dashboard.sessions import Sessions
@@ -47,7 +47,16 @@ def routes(site: Site) -> list[Route]:
         Route("/dashboard/icon.svg", answered(_icon, site), methods=["GET"]),
         desk.shut("/dashboard/sign-out", desk.sign_out, "POST"),
         desk.shut("/dashboard", overview.page, "GET"),
-        desk.shut("/dashboard/exchanges/{exchange}/stop", overview.stop, "POST"),
+        desk.shut("/dashboard/conversations", conversations.page, "GET"),
+        desk.shut("/dashboard/conversations/{conversation}", conversations.conversation, "GET"),
+        desk.shut("/dashboard/exchanges/{exchange}", exchange.page, "GET"),
+        desk.shut("/dashboard/exchanges/{exchange}/stop", exchange.stop, "POST"),
+        desk.shut("/dashboard/export.csv", export.as_csv, "GET"),
+        desk.shut("/dashboard/export.jsonl", export.as_json_lines, "GET"),
+        desk.shut("/dashboard/figures", figures.page, "GET"),
+        desk.shut("/dashboard/visitor", visitor.page, "GET"),
+        desk.shut("/dashboard/visitor.json", visitor.export, "GET"),
+        desk.shut("/dashboard/visitor/delete", visitor.delete, "POST"),
     ]
 
 

@@ -54,7 +54,7 @@ _MOST_FIELDS = 50
 _FIELD_CHARACTERS = 2_000
 _BACK = re.compile(r"([A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)?(\?[A-Za-z0-9_.=&%+*-]*)?")
 
-_NAVIGATION = (("", "overview"),)
+_NAVIGATION = (("", "overview"), ("conversations", "conversations"), ("figures", "figures"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,12 @@ class Words:
     of_conversation: str
     bad_field: str
 
+    unsearchable: str
+
     # Conversation and exchange
+    no_conversation: str
+    no_exchange: str
+    what: str
     latest_only: str
     shown: str
     shown_help: str
@@ -171,6 +176,7 @@ class Words:
     not_running: str
 
     # Figures
+    others: str
     from_to: str
     show: str
     outcomes_a_day: str
@@ -245,11 +251,12 @@ class Words:
         return " + ".join(f"{self.amount(cost)}\u00a0{currency}" for currency, cost in sorted(costs.items()))
 
     def seconds(self, seconds: float | None) -> str:
-        """A time span: `0.25 s`, `3 min 20 s`."""
+        """A time span, to three digits: `2.5 ms`, `0.25 s`, `3 min 20 s`."""
         if seconds is None:
             return self.unknown
-        if seconds < 60:
-            return f"{seconds:.3g}".replace(".", self.decimal) + "\u00a0s"
+        if seconds < 59.95:
+            number, unit = (seconds * 1000, "ms") if 0 < seconds < 0.1 else (seconds, "s")
+            return f"{number:.3g}".replace(".", self.decimal) + f"\u00a0{unit}"
         minutes, rest = divmod(round(seconds), 60)
         hours, minutes = divmod(minutes, 60)
         return f"{hours}\u00a0h\u00a0{minutes}\u00a0min" if hours else f"{minutes}\u00a0min\u00a0{rest}\u00a0s"
