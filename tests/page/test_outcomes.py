@@ -267,6 +267,11 @@ def test_tools_sources_reasoning_and_routing_are_shown_as_text(chromium: Chromiu
             assert await link.get_attribute("href") == "https://shop.example/terms"
             await reader.page.get_by_text("Reasoning").click()
             await expect(reader.page.locator(".thoughts")).to_have_text("Let me <i>see</i>.Done.")
+            shown = [await reader.page.locator(name).inner_text() for name in (".text", ".tools", ".sources")]
+            await reader.page.reload()
+            await reader.ended("complete")
+            assert [await reader.page.locator(name).inner_text() for name in (".text", ".tools", ".sources")] == shown
+            await expect(reader.page.locator(".sources a")).to_have_count(1)
 
     chromium.run(scenario)
 
