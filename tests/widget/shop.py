@@ -1,4 +1,4 @@
-"""Somebody else's site, on which the chat is: its pages come from an address of their own, with headers of their own."""
+"""Another site, on which the chat is: its pages come from an address of their own, with headers of their own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def site(headers: Mapping[str, str] | None = None) -> Iterator[Pages]:
     """A site without pages. headers: sent with each of them."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 - the library's name
+        def do_GET(self) -> None:
             found = pages.pages.get(self.path)
             body = (found or "Not found").encode()
             self.send_response(404 if found is None else 200)

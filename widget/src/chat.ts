@@ -135,6 +135,7 @@ export class Chat {
     this.#frame.empty(true);
     this.#frame.parts.remove.hidden = true;
     this.#frame.trouble("");
+    this.#frame.keepFocus();
   }
 
   // Asking and following
@@ -190,6 +191,7 @@ export class Chat {
         this.#sent(body);
         over();
         this.#announceEnd(said);
+        this.#frame.tell("ended", { assistant: this.#assistant, exchange: view.exchange, outcome: said["outcome"] });
       },
       refused: (error) => {
         this.#refused(error, view, body, before);
@@ -215,6 +217,7 @@ export class Chat {
   #run(view: ExchangeView, answer: Answer): void {
     this.#answers.set(view, answer);
     this.#frame.busy(true);
+    this.#frame.keepFocus();
     void answer.follow();
   }
 
@@ -273,6 +276,7 @@ export class Chat {
     if (body === null) return;
     this.#sent(body);
     const { message, replaces } = body;
+    this.#frame.tell("asked", { assistant: this.#assistant, exchange: view.exchange });
     const news: News = { conversation, exchange: String(said["exchange"]), message, replaces };
     this.#others?.postMessage(news);
   }
@@ -291,6 +295,7 @@ export class Chat {
     this.#onRetry(view, () => this.#again(view));
     parts.exchanges.append(view.element);
     this.#frame.empty(false);
+    this.#frame.keepFocus(); // what only the last answer offers is gone from the one before
     return view;
   }
 

@@ -7,13 +7,24 @@ import { Kept } from "./keep.ts";
 import { ReadingPanel } from "./panel.ts";
 import { refusal, Service } from "./service.ts";
 import { styles } from "./styles/index.ts";
-import { addLanguage, isLanguage, preferred } from "./words/index.ts";
+import { fillSeen } from "./viewport.ts";
+import { addLanguage, isLanguage, onLanguage, preferred } from "./words/index.ts";
 
 let home = "";
 
 /** Where the chat's server is, for elements that name none: where this script came from. */
 export function setHome(url: string): void {
   home = url;
+}
+
+/** What somebody has chosen to read in at a server, else what the page is in (`around`), else what the browser prefers. */
+export function spoken(server: string, around: string): string {
+  const kept = language(new Service(new URL(server, document.baseURI))).value;
+  return kept ?? preferred([around, ...navigator.languages]) ?? "en";
+}
+
+function language({ place }: Service): Kept<string> {
+  return new Kept("localStorage", `${place} language`, isLanguage);
 }
 
 /** On a server that renders pages there is no HTMLElement: the module can be imported there all the same. */
@@ -67,6 +78,11 @@ export class MotamotChat extends Base {
     });
   }
 
+  /** What it speaks. */
+  get language(): string {
+    return this.#here?.frame.speech.language ?? "en";
+  }
+
   /** Stop the answer under way, as the reader can. */
   stop(): void {
     this.#here?.chat?.stop();
@@ -105,11 +121,13 @@ class Here {
     this.frame = new Frame(root, this.#page);
     this.frame.add(new ReadingPanel(this.frame.parts.chat, this.frame.speech, this.#gone.signal));
     this.#service = new Service(new URL(element.getAttribute("server") ?? home, document.baseURI));
-    this.#language = new Kept("localStorage", `${this.#service.place} language`, isLanguage);
+    this.#language = language(this.#service);
     this.speak();
     this.frame.busy(false);
     this.frame.parts.close.hidden = !element.hasAttribute("closable");
     this.#attend();
+    onLanguage(() => this.speak(), this.#gone.signal);
+    if (this.#page) fillSeen(this.frame.parts.chat, () => true, this.#gone.signal);
     if (this.#page && matchMedia("(pointer: fine)").matches) this.frame.focus();
     void this.#meet();
   }
@@ -121,9 +139,9 @@ class Here {
 
   /** Speak what the reader has chosen, else what the page is in, else what the browser prefers. */
   speak(): void {
-    const around = this.#page ? null : this.#element.closest<HTMLElement>("[lang]")?.lang;
-    const wanted = [...(around ? [around] : []), ...navigator.languages];
-    this.frame.speak(this.#language.value ?? preferred(wanted) ?? "en");
+    const around = this.#page ? "" : (this.#element.closest<HTMLElement>("[lang]") ?? document.documentElement).lang;
+    this.frame.speak(spoken(this.#service.base, around));
+    queueMicrotask(() => this.#element.dispatchEvent(new Event("language"))); // once this is what the element has
     if (this.#page) document.documentElement.lang = this.frame.speech.language;
   }
 
@@ -220,8 +238,9 @@ class Here {
 
   #escape(event: KeyboardEvent): void {
     if (event.key !== "Escape" || event.isComposing) return;
-    if (this.chat?.busy) this.chat.stop();
-    else this.#close();
+    if (!this.chat?.busy) return this.#close();
+    event.preventDefault(); // a panel that fills a phone would be closed by it
+    this.chat.stop();
   }
 
   #close(): void {

@@ -4,7 +4,7 @@ import { h, picture } from "./dom.ts";
 import type { ReadingPanel } from "./panel.ts";
 import { Scroller } from "./scroller.ts";
 import { Speech } from "./speech.ts";
-import { languages, nameOf } from "./words/index.ts";
+import { direction, languages, nameOf } from "./words/index.ts";
 
 /** An assistant, as the server introduces it. */
 export interface Assistant {
@@ -20,9 +20,11 @@ export class Frame {
   readonly parts: ReturnType<typeof parts>;
   /** Level of the headings within the conversation. */
   readonly level: number;
+  readonly #root: ShadowRoot;
   #trying: () => void = () => {};
 
   constructor(root: ShadowRoot, page: boolean) {
+    this.#root = root;
     this.level = page ? 2 : 3;
     this.parts = parts(page);
     root.replaceChildren(this.parts.chat);
@@ -53,6 +55,7 @@ export class Frame {
   speak(language: string): void {
     const { chat, language: button } = this.parts;
     chat.lang = language;
+    chat.dir = direction(language);
     this.speech.speak(language);
     const next = this.nextLanguage;
     button.textContent = nameOf(next);
@@ -111,6 +114,17 @@ export class Frame {
     const { question } = this.parts;
     question.style.height = "auto";
     question.style.height = `${question.scrollHeight + question.offsetHeight - question.clientHeight}px`;
+  }
+
+  /** What has just gone, a button perhaps, may have had the focus: it is not lost, but goes to where one writes. */
+  keepFocus(): void {
+    const focused = this.#root.activeElement;
+    if (focused !== null && !focused.checkVisibility()) this.focus();
+  }
+
+  /** Let those around know. detail: no word of what was said: a site may pass it on to whom it likes. */
+  tell(what: "asked" | "ended", detail: object): void {
+    this.parts.chat.dispatchEvent(new CustomEvent(`motamot-${what}`, { detail, bubbles: true, composed: true }));
   }
 
   /** Let the reader write. */
@@ -174,6 +188,6 @@ function parts(page: boolean) {
 }
 
 function pictured(id: string, image: SVGElement, word: string): HTMLButtonElement {
-  return h("button", { type: "button", id }, image, h("span", { "data-words": word }));
+  return h("button", { type: "button", id, "data-label": word }, image, h("span", { "data-words": word }));
 }
 

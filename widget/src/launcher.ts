@@ -1,10 +1,12 @@
 // A button in a corner of somebody's page, and the chat that it opens.
 
 import { dress, h, picture } from "./dom.ts";
+import { type MotamotChat, spoken } from "./element.ts";
 import { Kept } from "./keep.ts";
 import { Speech } from "./speech.ts";
 import { launcher } from "./styles/launcher.ts";
-import { preferred } from "./words/index.ts";
+import { fillSeen } from "./viewport.ts";
+import { onLanguage } from "./words/index.ts";
 
 /** What the page's line says, by `data-…`. */
 export interface Wanted {
@@ -12,7 +14,9 @@ export interface Wanted {
   readonly assistant?: string | undefined;
   readonly lang?: string | undefined;
   readonly images?: string | undefined;
-  /** The side of the page: `right` (else) or `left`. */
+  /** `light` or `dark`; else as the system is. */
+  readonly theme?: string | undefined;
+  /** The side of the page: `right` or `left`; else where its lines end. */
   readonly position?: string | undefined;
   /** Whether it is open from the start. */
   readonly open?: boolean;
@@ -22,50 +26,96 @@ function isOpen(kept: unknown): kept is boolean {
   return typeof kept === "boolean";
 }
 
+/** Where the chat fills the window, as on a phone. */
+const SMALL = "(max-width: 30em), (max-height: 30em)";
+
 /** Put the button into the page. The chat begins, and asks its server for something, when it is opened first. */
 export function launch(wanted: Wanted): HTMLElement {
-  const host = h("motamot-launcher" as "div");
-  const root = host.attachShadow({ mode: "open" });
-  dress(root, launcher);
-  const speech = new Speech(root);
-  const kept = new Kept("sessionStorage", `${wanted.server} open ${wanted.assistant ?? ""}`, isOpen);
-  const button = h("button", { type: "button", id: "button", "aria-expanded": "false", "aria-controls": "panel" });
-  const panel = h("div", { id: "panel", role: "dialog", "data-label": "log" });
-  panel.hidden = true;
-  button.append(picture("talk", "shut"), picture("fold", "open"));
-  root.append(panel, button);
-  host.classList.toggle("left", wanted.position === "left");
-  let chat: HTMLElement | null = null;
-
-  const show = (open: boolean) => {
-    kept.value = open;
-    if (open && chat === null) {
-      chat = element(wanted);
-      chat.addEventListener("close", () => {
-        show(false);
-        button.focus();
-      });
-      panel.append(chat);
-    }
-    panel.hidden = !open;
-    button.setAttribute("aria-expanded", String(open));
-    speech.name(button, open ? "close" : "open");
-  };
-  button.addEventListener("click", () => {
-    show(panel.hidden !== false);
-    if (!panel.hidden) chat?.focus();
-  });
-  const languages = [wanted.lang ?? document.documentElement.lang, ...navigator.languages].filter(Boolean);
-  speech.speak(preferred(languages) ?? "en");
-  show(kept.value ?? wanted.open ?? false);
-  document.body.append(host);
-  return host;
+  return new Launcher(wanted).host;
 }
 
-function element({ server, assistant, lang, images }: Wanted): HTMLElement {
-  const chat = document.createElement("motamot-chat");
+class Launcher {
+  readonly host = h("motamot-launcher" as "div");
+  readonly #wanted: Wanted;
+  readonly #speech: Speech;
+  readonly #kept: Kept<boolean>;
+  readonly #small = matchMedia(SMALL);
+  readonly #button = h("button", { type: "button", id: "button", "aria-haspopup": "dialog", "aria-controls": "panel" });
+  readonly #panel = h("dialog", { id: "panel", "data-label": "log" });
+  #chat: MotamotChat | null = null;
+
+  constructor(wanted: Wanted) {
+    this.#wanted = wanted;
+    const root = this.host.attachShadow({ mode: "open" });
+    dress(root, launcher);
+    this.#speech = new Speech(root);
+    this.#kept = new Kept("sessionStorage", `${wanted.server} open ${wanted.assistant ?? ""}`, isOpen);
+    this.#button.append(picture("talk", "shut"), picture("fold", "open"));
+    root.append(this.#panel, this.#button);
+    this.host.classList.toggle("left", wanted.position === "left");
+    this.host.classList.toggle("right", wanted.position === "right");
+    if (wanted.theme !== undefined) this.host.setAttribute("theme", wanted.theme);
+    this.#button.addEventListener("click", () => (this.#panel.open ? this.#shut() : this.#open()));
+    this.#panel.addEventListener("close", () => this.#told()); // by us, or by a phone's way back
+    const gone = new AbortController().signal; // it never goes
+    fillSeen(this.#panel, () => this.#small.matches, gone);
+    onLanguage(() => this.#speak(), gone);
+    this.#speak();
+    // What fills a window is opened by hand.
+    if (!this.#small.matches && (this.#kept.value ?? wanted.open ?? false)) this.#show();
+    this.#told();
+    document.body.append(this.host);
+  }
+
+  /** Open it, and let the reader write. */
+  #open(): void {
+    this.#show();
+    // What fills the window keeps the focus in itself, and the page behind it from being read out.
+    if (this.#small.matches) {
+      this.#panel.open = false;
+      this.#panel.showModal();
+    }
+    this.#told();
+    this.#chat?.focus();
+  }
+
+  #show(): void {
+    if (this.#chat === null) {
+      this.#chat = element(this.#wanted);
+      this.#chat.addEventListener("close", () => this.#shut());
+      this.#chat.addEventListener("language", () => this.#speak());
+    }
+    this.#panel.open = true; // `show()` would take the focus, also while a page loads
+    if (this.#chat.parentNode === null) this.#panel.append(this.#chat);
+  }
+
+  #shut(): void {
+    this.#panel.close();
+    this.#told();
+    this.#button.focus();
+  }
+
+  #told(): void {
+    const { open } = this.#panel;
+    const before = this.#button.getAttribute("aria-expanded");
+    if (before === String(open)) return;
+    this.#button.setAttribute("aria-expanded", String(open));
+    this.#speech.name(this.#button, open ? "close" : "open");
+    if (before === null) return;
+    this.#kept.value = open;
+    this.host.dispatchEvent(new CustomEvent(open ? "motamot-opened" : "motamot-closed", { bubbles: true }));
+  }
+
+  #speak(): void {
+    const { server, lang } = this.#wanted;
+    this.#speech.speak(this.#chat?.language ?? spoken(server, lang ?? document.documentElement.lang));
+  }
+}
+
+function element({ server, assistant, lang, images, theme }: Wanted): MotamotChat {
+  const chat = document.createElement("motamot-chat") as MotamotChat;
   chat.setAttribute("closable", "");
-  for (const [name, value] of Object.entries({ server, assistant, lang, images })) {
+  for (const [name, value] of Object.entries({ server, assistant, lang, images, theme })) {
     if (value !== undefined) chat.setAttribute(name, value);
   }
   return chat;

@@ -24,6 +24,7 @@ export class ReadingPanel {
   constructor(chat: HTMLElement, speech: Speech, gone: AbortSignal) {
     this.#chat = chat;
     this.button = h("button", { type: "button", id: "reading", "aria-expanded": "false", "aria-controls": "panel" });
+    this.button.dataset["label"] = "reading";
     this.button.append(picture("letters"), h("span", { "data-words": "reading" }));
     const close = h("button", { type: "button", class: "shut", "data-label": "shut" }, picture("close"));
     this.#reset = h("button", { type: "button", class: "reset", "data-words": "usual" });
@@ -42,6 +43,7 @@ export class ReadingPanel {
     const escape = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || !this.element.open) return;
       event.stopPropagation(); // closes this, and stops no answer
+      event.preventDefault(); // nor does it close what this is in
       this.#close();
     };
     this.element.addEventListener("keydown", escape);

@@ -5,11 +5,11 @@ import { launch } from "./launcher.ts";
 
 function begin(script: HTMLScriptElement): void {
   const server = new URL(".", script.src).href;
-  const { launcher, assistant, lang, images, position, open } = script.dataset;
+  const { launcher, assistant, lang, images, theme, position, open } = script.dataset;
   setHome(server);
   if (customElements.get("motamot-chat") === undefined) customElements.define("motamot-chat", MotamotChat);
   if (launcher === "none") return;
-  const wanted = { server, assistant, lang, images, position, open: open !== undefined };
+  const wanted = { server, assistant, lang, images, theme, position, open: open !== undefined };
   // An `async` script may be here before the page's body is.
   if (document.body !== null) launch(wanted);
   else document.addEventListener("DOMContentLoaded", () => launch(wanted), { once: true });

@@ -51,7 +51,10 @@ export class Speech {
 
   #say(element: HTMLElement): void {
     const { words: said, told = "", label, placeholder } = element.dataset;
-    if (said !== undefined) element.textContent = said === "" ? "" : words(this.language, said, told);
+    if (said !== undefined) {
+      element.dir = "auto"; // English on a page that is written from right to left keeps its full stops at its ends
+      element.textContent = said === "" ? "" : words(this.language, said, told);
+    }
     if (label !== undefined) {
       element.setAttribute("aria-label", words(this.language, label));
       if (element instanceof HTMLButtonElement) element.title = words(this.language, label);

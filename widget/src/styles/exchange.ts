@@ -167,7 +167,8 @@ a {
   display: flex;
   flex-wrap: wrap;
   gap: 0.15em;
-  margin: 0.4em 0 0 -0.45em;
+  margin-block-start: 0.4em;
+  margin-inline-start: -0.45em;
 }
 
 .actions button,

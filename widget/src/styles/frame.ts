@@ -122,7 +122,8 @@ footer > * {
   display: inline-flex;
   align-items: center;
   gap: 0.35em;
-  padding: 0.35em 0.9em 0.35em 0.7em;
+  padding-block: 0.35em;
+  padding-inline: 0.7em 0.9em;
   border: 1px solid var(--line);
   border-radius: 2em;
   background: var(--raised);
@@ -152,7 +153,8 @@ footer {
   display: flex;
   align-items: flex-end;
   gap: 0.5em;
-  padding: 0.35em 0.35em 0.35em 0.9em;
+  padding-block: 0.35em;
+  padding-inline: 0.9em 0.35em;
   border: 1px solid var(--line);
   border-radius: 1.5em;
   background: var(--raised);
@@ -290,9 +292,27 @@ dialog .danger {
   }
 }
 
+/* Little room, as at 200 % zoom of a small window: the text comes first. */
 @container (max-height: 26em) {
+  header {
+    padding-block: 0.2em;
+  }
+
   #machine {
-    display: none; /* little room: at 200 % zoom of a small window the text comes first */
+    margin-block-start: 0.1em;
+    line-height: 1.3;
+  }
+}
+
+@media (pointer: coarse) {
+  button,
+  select {
+    min-width: 44px;
+    min-height: 44px;
+  }
+
+  #question {
+    font-size: max(1em, 16px); /* a phone enlarges the page around what is smaller and gets the focus */
   }
 }
 

@@ -7,13 +7,15 @@ export const launcher = `
   position: fixed !important;
   z-index: 2147483000 !important;
   inset: auto 1em 1em auto !important;
+  font-size: medium !important;
   color-scheme: light dark !important;
   --accent: var(--motamot-accent, light-dark(#1f6f5c, #6cc3aa));
   --on-accent: var(--motamot-on-accent, light-dark(#ffffff, #0d1512));
   --line: var(--motamot-line, light-dark(#dedcd6, #343a37));
 }
 
-:host(.left) {
+:host(.left),
+:host(:dir(rtl):not(.right)) {
   inset: auto auto 1em 1em !important;
 }
 
@@ -29,15 +31,11 @@ export const launcher = `
   box-sizing: border-box;
 }
 
-[hidden] {
-  display: none !important;
-}
-
 #button {
   display: grid;
   width: 3.5em;
   height: 3.5em;
-  margin-inline-start: auto;
+  margin-left: auto;
   padding: 0;
   border: 0;
   border-radius: 50%;
@@ -49,8 +47,9 @@ export const launcher = `
   place-items: center;
 }
 
-:host(.left) #button {
-  margin-inline: 0 auto;
+:host(.left) #button,
+:host(:dir(rtl):not(.right)) #button {
+  margin: 0 auto 0 0;
 }
 
 #button:focus-visible {
@@ -74,9 +73,13 @@ svg {
 }
 
 #panel {
+  position: static;
   width: min(26em, 100vw - 2em);
+  max-width: none;
   height: min(40em, 100dvh - 6.5em);
-  margin-block-end: 0.75em;
+  max-height: none;
+  margin: 0 0 0.75em;
+  padding: 0;
   overflow: hidden;
   border: 1px solid var(--line);
   border-radius: 1em;
@@ -87,14 +90,14 @@ svg {
   #panel {
     position: fixed;
     inset: 0;
-    width: auto;
+    width: 100%;
     height: 100dvh;
     margin: 0;
     border: 0;
     border-radius: 0;
   }
 
-  #panel:not([hidden]) + #button {
+  #panel[open] + #button {
     display: none; /* the chat has a button of its own that closes it */
   }
 }

@@ -25,7 +25,8 @@ export const reading = `
 #panel .shut {
   float: inline-end;
   display: inline-grid;
-  margin: -0.25em -0.35em 0 0;
+  margin-block-start: -0.25em;
+  margin-inline-end: -0.35em;
   padding: 0.4em;
   border: 0;
   place-items: center;
@@ -54,7 +55,8 @@ legend {
   display: inline-flex;
   align-items: center;
   gap: 0.4em;
-  padding: 0.3em 0.7em 0.3em 0.5em;
+  padding-block: 0.3em;
+  padding-inline: 0.5em 0.7em;
   border: 1px solid var(--line);
   border-radius: 0.6em;
   cursor: pointer;

@@ -14,6 +14,22 @@ const all = new Map<string, { words: Words; name: string }>([
   ["fr", { words: fr, name: "Français" }],
 ]);
 
+const told = new Set<() => void>();
+
+/** Be told when there is another language. */
+export function onLanguage(added: () => void, gone: AbortSignal): void {
+  told.add(added);
+  gone.addEventListener("abort", () => told.delete(added));
+}
+
+/** Languages that are written from right to left. */
+const LEFTWARDS = ["ar", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "ur", "yi"];
+
+/** How a language is written: "" as its surroundings are. */
+export function direction(language: string): "rtl" | "" {
+  return LEFTWARDS.includes(language) ? "rtl" : "";
+}
+
 /** The languages there are, by their primary tag (`fr`). */
 export function languages(): string[] {
   return [...all.keys()];
@@ -27,6 +43,7 @@ export function isLanguage(tag: unknown): tag is string {
 /** Have another language. name: as it calls itself; words: those that are missing are said in English. */
 export function addLanguage(tag: string, name: string, words: Readonly<Record<string, string>>): void {
   all.set(primary(tag), { words: { ...en, ...words }, name });
+  for (const added of told) added();
 }
 
 /** What a language calls itself. */
