@@ -76,18 +76,18 @@ class Chromium:
         self._playwright = await async_playwright().start()
         self._browser = await self._playwright.chromium.launch(executable_path=self._path, args=_FLAGS)
 
-    def run(self, scenario: Callable[[Browser], Awaitable[T]]) -> T:
+    def run(self, scenario: Callable[[Browser], Awaitable[T]], seconds: float = _SECONDS) -> T:
         """Play a scenario to its end, within its time."""
 
         async def bounded() -> T:
             assert self._browser is not None
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(seconds):
                 return await scenario(self._browser)
 
-        return self._call(bounded())
+        return self._call(bounded(), seconds)
 
-    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_SECONDS + 8)
+    def _call(self, coroutine: Coroutine[Any, Any, T], seconds: float = _SECONDS) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(seconds + 8)
 
     def close(self) -> None:
         async def end() -> None:

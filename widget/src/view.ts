@@ -336,8 +336,9 @@ function used(tool: Said): string {
   return tool["status"] === "ok" ? "tool_ok" : "tool_failed";
 }
 
-function source({ title, url, quote }: Said): HTMLLIElement {
+function source({ title, url, quote, mark }: Said): HTMLLIElement {
   const item = h("li");
+  if (typeof mark === "string") item.append(mark, " "); // as the text cites it: `[12]`
   let link: HTMLElement = h("span");
   try {
     const address = new URL(String(url));
