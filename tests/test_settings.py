@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -444,3 +445,55 @@ def test_every_key_of_any_document_is_found_on_a_line_that_holds_it(text: str) -
         key = next(part for part in reversed(path) if isinstance(part, str))
         if isinstance(path[-1], str):
             assert quoted(key) in lines[line - 1]
+
+
+# Privacy
+
+
+def test_texts_can_be_kept_for_some_days_and_go_through_a_function_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "hooks.py").write_text("def redact(text):\n    return text.replace('secret', '[gone]')\n")
+    file = write(
+        tmp_path,
+        "[store]\nretention_days = 30\nredact = 'hooks.py:redact'\n[assistants.a]\nrecorded = ['Hello.']\n",
+    )
+    chat = assistant_from(load(file, environ={}))
+    assert chat.retention_days == 30
+    assert chat.redact is not None
+    assert chat.redact("my secret") == "my [gone]"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("redact = 'nothing'", 'name it as "module:function"'),
+        ("redact = 'm:a b'", 'name it as "module:function"'),
+        ("redact = ':f'", 'name it as "module:function"'),
+        ("retention_days = 0", "retention_days"),
+        ("retention_days = -1", "retention_days"),
+        ("retention_days = inf", "retention_days"),
+    ],
+)
+def test_a_privacy_setting_that_means_nothing_is_told_with_its_line(tmp_path: Path, line: str, words: str) -> None:
+    with pytest.raises(SettingsError) as told:
+        load(write(tmp_path, f"[store]\n{line}\n"), environ={})
+    assert "line 2" in str(told.value)
+    assert words in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ("missing.py:f", "cannot be loaded: FileNotFoundError"),
+        ("no_such_module_of_ours:f", "cannot be loaded: ModuleNotFoundError"),
+        ("hooks.py:missing", "has no function 'missing'"),
+        ("hooks.py:number", "has no function 'number'"),
+        ("hooks.py:later", "redact is a plain function"),
+        ("broken.py:f", "cannot be loaded: ZeroDivisionError"),
+    ],
+)
+def test_a_function_that_is_not_there_is_told(tmp_path: Path, named: str, words: str) -> None:
+    (tmp_path / "hooks.py").write_text("number = 7\nasync def later(text):\n    return text\n")
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    file = write(tmp_path, f"[store]\nredact = '{named}'\n[assistants.a]\nrecorded = ['Hello.']\n")
+    with pytest.raises(SettingsError, match=re.escape(words)):
+        assistant_from(load(file, environ={}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -28,6 +29,7 @@ from motamot.model.sources import Wanted, resolve
 from motamot.model.turn import Model
 from motamot.store.location import default_database
 from motamot.store.prices import PriceBook, Prices
+from motamot.store.redaction import Redact
 from motamot.store.store import Store
 
 if TYPE_CHECKING:
@@ -47,6 +49,18 @@ def check_name(name: str) -> None:
         raise SettingsError("a name has 1 to 100 printable characters")
 
 
+def _checked_redact(redact: Redact | None) -> Redact | None:
+    if inspect.iscoroutinefunction(redact):
+        raise SettingsError("redact is a plain function, from a text to a text: it runs in a thread, nothing awaits it")
+    return redact
+
+
+def _checked_retention(days: float | None) -> float | None:
+    if days is not None and not 0 < days < float("inf"):
+        raise SettingsError(f"retention_days is a number above 0, not {days!r}")
+    return days
+
+
 class Assistant:
     """A named configuration of a model: ask it from Python, or mount it in an app.
 
@@ -62,6 +76,9 @@ class Assistant:
     recorded:  sample answers that stand in, marked, when the model can't be reached, or there is none.
     opening:   the question put to the model where a page opens a stream without one (`GET /flux`).
     origins:   other sites whose pages may ask (`https://shop.example`).
+    redact:    what every text goes through before it is written, `str -> str`, called in the store's thread; where it
+               fails, the text is not written. Later history is made of what was written (docs/privacy.md).
+    retention_days: text older than that is removed by itself, with all of its store; None: none is.
     knowledge: pages that it answers from, a file of `motamot learn`; the sources that an answer cites go with it.
     knowledge_mode: `tool`: the model searches them; `given`: the passages that fit stand before each question, for
                models without tools. Without it, `given` for the embedded model and `tool` for others.
@@ -95,6 +112,8 @@ class Assistant:
         recorded: Sequence[str] = (),
         opening: str = OPENING,
         origins: Sequence[str] = (),
+        redact: Redact | None = None,
+        retention_days: float | None = None,
         knowledge: str | Path | None = None,
         knowledge_mode: Literal["tool", "given"] | None = None,
         knowledge_overview_tokens: int = 400,
@@ -113,6 +132,8 @@ class Assistant:
         self._recorded = tuple(recorded)
         self.opening = opening
         self.origins = frozenset(origins)
+        self.redact = _checked_redact(redact)
+        self.retention_days = _checked_retention(retention_days)
         self._pages = None
         if knowledge is not None:
             self._pages = partial(
@@ -253,6 +274,7 @@ class Assistant:
             visible=self.visible,
             wishes=wishes,
             marks=running.marks,
+            redact=self.redact,
         )
 
     def share(self, exchanges: Exchanges | None) -> None:
@@ -282,7 +304,7 @@ class Assistant:
         if isinstance(where, Store):
             store = where
         else:
-            opened = partial(Store.open, limits=self.limits, prices=self.prices)
+            opened = partial(Store.open, limits=self.limits, prices=self.prices, retention_days=self.retention_days)
             store = await asyncio.to_thread(opened, where or default_database())
         try:
             return _Running(

@@ -27,7 +27,7 @@ def conversation(
     replaced = {row.replaces for row in rows if row.replaces}
     kept: list[list[Message]] = []
     for row in reversed(rows):
-        if row.id in replaced or row.question is None:
+        if row.id in replaced or not row.question:  # its text was removed, or never written
             continue
         past = [Message(role="user", content=row.question)]
         if row.shown:

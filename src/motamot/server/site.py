@@ -125,13 +125,20 @@ class Site:
             if self._exchanges is None:
                 await self._start()
 
+    @property
+    def _retention_days(self) -> float | None:
+        """The shortest of the assistants': they share the store."""
+        return min((days for one in self.assistants.values() if (days := one.retention_days) is not None), default=None)
+
     async def _start(self) -> None:
         _check_logins(self.assistants.values(), self.identify)
         async with AsyncExitStack() as stack:
             store = self._where
             if not isinstance(store, Store):
                 prices = {name: one for a in self.assistants.values() for name, one in a.prices.by_assistant.items()}
-                opened = functools.partial(Store.open, limits=self.limits, prices=PriceBook(prices))
+                opened = functools.partial(
+                    Store.open, limits=self.limits, prices=PriceBook(prices), retention_days=self._retention_days
+                )
                 store = await asyncio.to_thread(opened, store or default_database())
                 stack.push_async_callback(store.close)
             exchanges = Exchanges(store, self.limits)

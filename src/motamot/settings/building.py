@@ -15,6 +15,7 @@ from motamot.limits import Limits
 from motamot.model.assembly import Dialect
 from motamot.model.sources import Ask, Choice, Wanted, resolve
 from motamot.model.turn import Model
+from motamot.settings.hooks import hook
 from motamot.settings.schema import AssistantSettings, Settings
 from motamot.store.location import default_database
 from motamot.store.prices import Prices
@@ -112,6 +113,8 @@ def assistant_from(
         "prices": Prices(**_given(its.prices)) if its.prices is not None else None,
         "recorded": its.recorded if stand_in else (),
         "origins": its.origins,
+        "redact": hook(settings.store.redact) if settings.store.redact is not None else None,
+        "retention_days": settings.store.retention_days,
         "knowledge": its.knowledge,
         "knowledge_mode": its.knowledge_mode,
         "knowledge_overview_tokens": its.knowledge_overview_tokens,

@@ -159,6 +159,11 @@ def _resolve_paths(data: dict[str, Any], folder: Path) -> None:
     assistants = data.get("assistants")
     tables = [table for table in assistants.values() if isinstance(table, dict)] if isinstance(assistants, dict) else []
     paths = [(table, key) for table in tables for key in ("gguf", "ca_file", "knowledge")]
+    store = data.get("store")
+    if isinstance(store, dict) and isinstance(named := store.get("redact"), str):
+        where, colon, function = named.rpartition(":")
+        if where.endswith(".py"):
+            store["redact"] = f"{folder / Path(where).expanduser()}{colon}{function}"
     for section, keys in _PATHS.items():
         table = data.get(section)
         if isinstance(table, dict):

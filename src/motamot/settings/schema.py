@@ -19,6 +19,7 @@ from motamot.exchange.exchange import Visible
 from motamot.limits import Limits
 from motamot.model.assembly import Dialect
 from motamot.model.request import check_extra, check_headers, endpoint
+from motamot.settings.hooks import check_hook
 from motamot.store.prices import Prices
 
 __all__ = ["AssistantSettings", "ServerSettings", "Settings", "StoreSettings"]
@@ -98,6 +99,7 @@ Named = Annotated[str, _taken_by(_not_blank)]
 Address = Annotated[str, _taken_by(endpoint)]
 Extra = Annotated[dict[str, Any], _taken_by(check_extra)]
 Headers = Annotated[dict[str, str], _taken_by(check_headers)]
+Hook = Annotated[str, _taken_by(check_hook)]
 AssistantName = Annotated[str, _taken_by(check_name)]
 
 _OF_UPSTREAM = ("api_key", "api_key_env", "headers", "proxy", "ca_file", "token_field", "ask_usage", "dialect")
@@ -110,6 +112,14 @@ class StoreSettings(BaseModel):
 
     database: Named | None = Field(
         default=None, description="a file, or `sqlite:///…`; a relative one is beside this settings file"
+    )
+    retention_days: float | None = Field(
+        default=None, gt=0, description="text older than that is removed by itself; without it, none is"
+    )
+    redact: Hook | None = Field(
+        default=None,
+        description='what every text goes through before it is written: `"module:function"`, or `"file.py:function"` '
+        "beside this settings file, from str to str",
     )
 
 

@@ -17,7 +17,7 @@ from motamot.answer import Source
 from motamot.store.schema import completions, exchanges, past_days
 from motamot.store.views import RUNNING, Day, Spread, bucket_of
 
-__all__ = ["DAY", "count_next", "counted", "days_between", "recount"]
+__all__ = ["DAY", "Counted", "count_next", "counted", "days_between", "recount"]
 
 DAY = 86_400
 SETTLED = 3_600  # seconds after its end

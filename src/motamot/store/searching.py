@@ -58,6 +58,16 @@ INSERT INTO search (search, rowid, question, generated)
     WHERE number = ? AND number IN (SELECT id FROM search_docsize)
 """
 
+# FTS5's own tables, as it makes them for an index of nothing.
+_EMPTY = (
+    "DELETE FROM search_idx",
+    "DELETE FROM search_docsize",
+    "DELETE FROM search_data",
+    "DELETE FROM search_config",
+    "INSERT INTO search_data VALUES (1, x''), (10, x'00000000000000')",
+    "INSERT INTO search_config VALUES ('version', 4)",
+)
+
 
 @cache
 def available() -> bool:
@@ -74,25 +84,16 @@ def available() -> bool:
 
 def is_ready(connection: Connection) -> bool:
     """Whether `prepare` has nothing to do."""
-    if not available():
-        return True
-    if not _made(connection) or connection.exec_driver_sql("SELECT 1 FROM search_data LIMIT 1").first() is None:
-        return False
-    return not _is_due(connection, _MERGING)
+    return not available() or (_made(connection) and not _is_due(connection, _MERGING))
 
 
 def prepare(connection: Connection) -> None:
-    """Make the index where it is missing, or was emptied. Within a transaction."""
+    """Make the index where it is missing. Within a transaction."""
     if not available():
         return
-    run = connection.exec_driver_sql
     if not _made(connection):
-        run(_VIEW)
-        run(_CREATE)
-    elif run("SELECT 1 FROM search_data LIMIT 1").first() is None:
-        # What all it is made of anew is put in as everything else is: bit by bit.
-        run("INSERT INTO search (search) VALUES ('delete-all')")
-        run("INSERT OR IGNORE INTO unsearchable SELECT number FROM searchable")
+        connection.exec_driver_sql(_VIEW)
+        connection.exec_driver_sql(_CREATE)
     if _is_due(connection, _MERGING):  # by a program that ended meanwhile
         _note(connection, _MERGE_DUE)
         _strike(connection, _MERGING)
@@ -123,10 +124,14 @@ def remove(connection: Connection, numbers: list[int]) -> None:
 
 
 def empty(connection: Connection) -> None:
-    """Take everything out, without FTS5's help. Within a transaction."""
-    if _made(connection):
-        for table in ("search_data", "search_idx", "search_docsize"):
-            connection.exec_driver_sql(f"DELETE FROM {table}")  # noqa: S608 - the names of FTS5's own tables
+    """Take everything out, also without FTS5, and from what is damaged; it is put in again bit by bit."""
+    if not _made(connection):
+        return
+    for statement in _EMPTY:
+        connection.exec_driver_sql(statement)
+    if available():  # what FTS5 itself remembers of the index
+        connection.exec_driver_sql("INSERT INTO search (search) VALUES ('delete-all')")
+    connection.exec_driver_sql("INSERT OR IGNORE INTO unsearchable SELECT number FROM searchable")
 
 
 def step(connection: Connection) -> tuple[bool, bool]:
@@ -144,7 +149,6 @@ def step(connection: Connection) -> tuple[bool, bool]:
         if not _damaged(error):
             raise
         empty(connection)
-        prepare(connection)
         return True, False
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 
-from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, union, update
+from sqlalchemy import Connection, and_, bindparam, case, delete, exists, func, insert, select, union, update
 
 from motamot.answer import Outcome, Source, Usage
 from motamot.store.owners import Owner
-from motamot.store.schema import completions, exchanges, owners
+from motamot.store.schema import completions, exchanges, owners, unsearchable
+from motamot.store.statements import cost_of
 
 __all__ = ["close_rows", "lapsed", "others", "register", "release", "renew"]
 
@@ -29,6 +30,9 @@ _open_owners = union(
     select(_e.owner).where(_e.outcome.is_(None), _e.owner != bindparam("me")),
     select(_c.owner).where(_c.outcome.is_(None), _c.owner != bindparam("me")),
 )
+
+
+_waits = exists().where(unsearchable.c.number == _e.number)
 
 
 def register(connection: Connection, owner: Owner, at: float) -> None:
@@ -72,6 +76,12 @@ def close_rows(connection: Connection, dead: list[str], at: float, price: PriceO
     guessed = func.coalesce(_c.prompt_tokens, 0) + func.coalesce(_c.completion_tokens, 0) > 0
     for owner in dead:
         _price_guesses(connection, owner, price)
+        left = and_(_e.owner == owner, _e.outcome.is_(None))
+        connection.execute(
+            insert(unsearchable).from_select(
+                ["number"], select(_e.number).where(left, _e.question.is_not(None), ~_waits)
+            )
+        )
         mine = connection.execute(
             update(completions)
             .where(_c.owner == owner, _c.outcome.is_(None))
@@ -88,10 +98,11 @@ def close_rows(connection: Connection, dead: list[str], at: float, price: PriceO
         )
         theirs = connection.execute(
             update(exchanges)
-            .where(_e.owner == owner, _e.outcome.is_(None))
+            .where(left)
             .values(
                 outcome=Outcome.INTERRUPTED.value,
                 ended_at=at,
+                cost=cost_of,
                 events=_e.events + 1,  # the end is an event too
             )
             .execution_options(preserve_rowcount=True)

@@ -1,16 +1,21 @@
-"""Deriving again what the books say twice: text and boundaries, ends and times, owners and open rows."""
+"""Deriving again what the books say twice: text and boundaries, ends and times, days, costs, owners and open rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
-from sqlalchemy import Connection, or_, select
+import msgspec
+from sqlalchemy import Connection, func, or_, select
 
 from motamot.answer import Source
+from motamot.store.days import Counted, counted, recount
+from motamot.store.details import unpacked
 from motamot.store.reading import boundaries_of
-from motamot.store.schema import boundaries, completions, conversations, exchanges, owners
+from motamot.store.redaction import REDACTED
+from motamot.store.schema import boundaries, completions, conversations, details, exchanges, owners, past_days
 
 __all__ = ["Inconsistency", "inconsistencies"]
 
@@ -31,6 +36,9 @@ def inconsistencies(connection: Connection) -> list[Inconsistency]:
     found = [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in _file(connection)]
     found += [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in _exchanges(connection)]
     found += [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in _completions(connection)]
+    found += [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in _details(connection)]
+    found += [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in _days(connection)]
+    found += [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in _search(connection)]
     return found
 
 
@@ -62,11 +70,12 @@ def _exchanges(connection: Connection) -> Found:
         pairs = boundaries_of(connection, row.id)
         if row.deleted_at is not None or row.question is None:
             left = [name for name in ("question", "generated", "shown", "detail") if getattr(row, name) is not None]
-            if left or pairs or row.deleted_at is None or row.question is not None:
-                yield "deleted", row.id, f"deleted at {row.deleted_at!r}, and left: {', '.join(left) or 'boundaries'}"
+            if left or pairs:
+                yield "deleted", row.id, f"its text was removed, and left: {', '.join(left) or 'boundaries'}"
             continue
         generated = row.generated or ""
-        if not generated.startswith(row.shown or ""):
+        # Of what a redaction changed, the beginning by itself may look otherwise than within the whole.
+        if not generated.startswith(row.shown or "") and REDACTED not in row.marks.split("\n"):
             yield "shown", row.id, "what was shown is not how the generated text begins"
         if any(a[0] >= b[0] or a[1] > b[1] for a, b in pairwise(pairs)):
             yield "boundaries", row.id, "not in ascending order"
@@ -103,3 +112,57 @@ def _completions(connection: Connection) -> Found:
             yield "tokens", row.id, f"{row.source}, and a figure is missing"
         if row.assistant != row.its:
             yield "assistant", row.id, f"booked for {row.assistant!r}, asked by {row.its!r}"
+
+
+def _details(connection: Connection) -> Found:
+    query = select(details, _e.id, _e.question, _e.outcome, _e.events.label("number_of_events")).outerjoin(
+        exchanges, _e.number == details.c.number
+    )
+    for row in connection.execute(query.execution_options(yield_per=50)):
+        if row.id is None:
+            yield "orphan", f"details {row.number}", "details without an exchange"
+        elif row.question is None:
+            yield "deleted", row.id, "its text was removed, and left: details"
+        elif row.outcome is None:
+            yield "details", row.id, "of an exchange that runs"
+        else:
+            try:
+                kept = unpacked(row.times, row.events)
+            except ValueError as error:
+                yield "details", row.id, str(error)
+                continue
+            if len(kept.times) not in (0, row.number_of_events):
+                yield "details", row.id, f"{len(kept.times)} times of {row.number_of_events} events"
+    spent = select(_c.exchange, func.sum(_c.cost).label("spent")).group_by(_c.exchange).subquery()
+    costs = select(_e.id, _e.cost, spent.c.spent).outerjoin(spent, spent.c.exchange == _e.id)
+    unlike = costs.where(_e.outcome.is_not(None), _e.cost.is_distinct_from(spent.c.spent))
+    for id_, cost, total in connection.execute(unlike):
+        if cost is None or total is None or abs(cost - total) > 1e-9 * max(abs(cost), abs(total)):
+            yield "cost", id_, f"{cost!r}, and its completions cost {total!r} together"
+
+
+def _days(connection: Connection) -> Found:
+    for day in connection.scalars(select(past_days.c.day).order_by(past_days.c.day)):
+        if _plain(counted(connection, day, day), day) != _plain(recount(connection, day, day), day):
+            yield "day", str(day), "what was counted for good is not what its rows say"
+
+
+def _plain(days: Counted, day: int) -> list[Any]:
+    """Figures of a day, in an order that does not depend on the rows', costs to a millionth."""
+    figures: list[Any] = sorted(msgspec.to_builtins(days.get(day, [])))
+    return [
+        [{key: round(one, 6) for key, one in value.items()} if isinstance(value, dict) else value for value in group]
+        for group in figures
+    ]
+
+
+def _search(connection: Connection) -> Found:
+    if connection.exec_driver_sql("SELECT 1 FROM sqlite_master WHERE name = 'search'").first() is None:
+        return
+    kept = set(connection.exec_driver_sql("SELECT id FROM search_docsize").scalars())
+    with_text = set(connection.exec_driver_sql("SELECT number FROM searchable").scalars())
+    awaiting = set(connection.exec_driver_sql("SELECT number FROM unsearchable WHERE number > 0").scalars())
+    for number in sorted(kept - with_text):
+        yield "search", str(number), "its text was removed, and its words can be searched"
+    for number in sorted(with_text - kept - awaiting):
+        yield "search", str(number), "its text cannot be searched, and does not wait for it"

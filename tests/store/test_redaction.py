@@ -1,0 +1,188 @@
+"""Redaction: what reaches the disk has been through the operator's function, or is not there at all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from motamot.answer import Cited, Reasoning, Text, ToolCalled, ToolReturned
+from motamot.store.contract import checkpoint, closed, completion, ended, exchange
+from motamot.store.records import Noted
+from motamot.store.redaction import REMEMBERED, Redactions
+from motamot.store.store import Store
+from motamot.store.views import Filter
+
+SECRET = "4111-1111"
+
+
+def redact(text: str) -> str:
+    return re.sub(r"\d{4}-\d{4}", "[card]", text)
+
+
+def fails(text: str) -> str:
+    raise LookupError(text)
+
+
+def events(*more: Noted) -> tuple[Noted, ...]:
+    return (
+        Noted(1, False, 0.1, Reasoning(f"thinking of {SECRET}")),
+        Noted(1, True, 0.1, ToolCalled(id=SECRET, name="pay", arguments={SECRET: [{"card": f"no {SECRET}"}, 7, None]})),
+        Noted(2, True, 0.1, ToolReturned(id=SECRET, name="pay", status="ok", result=f"paid with {SECRET}")),
+        Noted(3, True, 0.1, Cited(title=f"About {SECRET}", quote=SECRET, url=f"http://x/{SECRET}")),
+        *more,
+    )
+
+
+def in_file(path: Path, text: str) -> bool:
+    return any(text.encode() in file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+
+
+async def written(store: Store, how: Any, text: str, *, question: str = "?", **ending: Any) -> None:
+    await store.begin_with_completion(exchange("e", question=question), completion("p", "e"), redact=how)
+    store.close_completion(closed("p", detail=f"no {SECRET}"), redact=how)
+    store.end(ended("e", text, **ending), redact=how)
+
+
+def test_every_text_goes_through_the_function_before_it_reaches_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+
+    async def run() -> None:
+        store = Store.open(path)
+        await store.begin(exchange("e", question=f"my card is {SECRET}"), redact=redact)
+        await store.open_completion(completion("p", "e"))
+        store.checkpoint([checkpoint("e", f"so it is {SECRET}, ", whole=True, boundaries=((2, 20),))], redact=redact)
+        await store.flush()
+        assert not in_file(path, SECRET)
+        store.close_completion(closed("p", detail=f"refused {SECRET}"), redact=redact)
+        whole: dict[str, Any] = {"whole": True, "boundaries": ((2, 20), (6, 25)), "events": 8, "sent": 7}
+        store.end(ended("e", f"so it is {SECRET}, paid", detail=SECRET, noted=events(), **whole), redact=redact)
+        detail = await store.detail("e")
+        assert detail is not None
+        row = detail.row
+        assert (row.question, row.generated, row.detail) == ("my card is [card]", "so it is [card], paid", "[card]")
+        assert row.shown == row.generated
+        assert row.marks == ("redacted",)
+        told = [event for _, _, event in detail.events]
+        assert Reasoning("thinking of [card]") in told
+        call = ToolCalled(id=SECRET, name="pay", arguments={"[card]": [{"card": "no [card]"}, 7, None]})
+        assert call.arguments in [event.arguments for event in told if isinstance(event, ToolCalled)]
+        assert Cited(title="About [card]", quote="[card]", url="http://x/[card]") in told
+        assert detail.completions[0].detail == "refused [card]"
+        assert [row.exchange for row in (await store.browse(Filter(text="card paid"))).rows] == ["e"]
+        assert (await store.browse(Filter(text="4111"))).rows == ()
+        assert await store.verify() == []
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_boundaries_that_no_longer_fit_are_dropped_and_the_rest_comes_with_the_last_event(tmp_path: Path) -> None:
+    """A client that had the first words gets the others; one that had all of it gets none of them again."""
+
+    async def run() -> None:
+        store = Store.open(tmp_path / "store.db")
+        text = f"one {SECRET} two three"
+        pairs = ((2, 4), (3, 8), (4, 13), (5, 18), (6, len(text)))
+        await written(store, redact, text, whole=True, boundaries=pairs, events=7, sent=6)
+        detail = await store.detail("e")
+        assert detail is not None
+        assert detail.row.boundaries == ((2, 4), (6, 20))
+        texts = [(number, event.text) for number, _, event in detail.events if isinstance(event, Text)]
+        assert texts == [(2, "one "), (6, "[card] two three")]
+        assert detail.sent == "one [card] two three"
+        assert await store.verify() == []
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_what_was_shown_of_a_stopped_answer_is_redacted_by_itself(tmp_path: Path) -> None:
+    async def run() -> None:
+        store = Store.open(tmp_path / "store.db")
+        await written(store, redact, f"no {SECRET} more", shown=f"no {SECRET[:6]}", outcome="stopped", seen=2)
+        row = await store.exchange("e")
+        assert row is not None
+        assert (row.generated, row.shown) == ("no [card] more", f"no {SECRET[:6]}")
+        assert await store.verify() == []
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_text_that_nothing_changes_is_kept_as_it_is_with_its_boundaries(tmp_path: Path) -> None:
+    async def run() -> None:
+        store = Store.open(tmp_path / "store.db")
+        await store.begin(exchange("e"), redact=redact)
+        store.checkpoint([checkpoint("e", "Mot ", whole=True, boundaries=((2, 4),))], redact=redact)
+        await store.flush()
+        store.end(ended("e", "Mot à mot", whole=True, boundaries=((2, 4), (3, 9)), events=4), redact=redact)
+        row = await store.exchange("e")
+        assert row is not None
+        assert (row.marks, row.boundaries) == ((), ((2, 4), (3, 9)))
+        assert await store.verify() == []
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("how", [fails, lambda _: None, lambda text: text.encode(), lambda text: text + 1])
+def test_where_the_function_fails_nothing_of_the_text_is_written_and_the_operator_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, how: Any
+) -> None:
+    path = tmp_path / "store.db"
+
+    async def run() -> None:
+        store = Store.open(path)
+        await written(store, how, f"answer {SECRET}", question=f"question {SECRET}", detail=SECRET, noted=events())
+        row = await store.exchange("e")
+        assert row is not None
+        assert (row.question, row.generated, row.shown, row.marks) == ("", "", "", ("not_kept",))
+        assert (row.outcome, (await store.completions())[0].prompt_tokens) == ("complete", 42)
+        assert await store.verify() == []
+        await store.close()
+
+    with caplog.at_level(logging.ERROR, "motamot.store"):
+        asyncio.run(run())
+    assert not in_file(path, "question 4")
+    assert not in_file(path, "answer 4")
+    told = [record.getMessage() for record in caplog.records]
+    assert any("exchange e is not kept" in line for line in told)
+    assert SECRET not in "".join(told)
+    assert "Traceback" not in caplog.text
+
+
+def test_what_was_refused_is_not_remembered_for_ever() -> None:
+    redactions = Redactions()
+    for number in range(REMEMBERED + 5):
+        redactions.of(exchange(f"e{number}", question=SECRET), redact)
+    assert len(redactions._marks) == REMEMBERED
+
+
+def test_a_booking_that_is_tried_again_is_redacted_once(tmp_path: Path) -> None:
+    """A lock that another program holds meanwhile: the function is not called for each try."""
+    calls: list[str] = []
+
+    def counted(text: str) -> str:
+        calls.append(text)
+        return text
+
+    async def run() -> None:
+        store = Store.open(tmp_path / "store.db")
+        await store.begin(exchange("e"), redact=counted)
+        locking = sqlite3.connect(store.path, isolation_level=None)
+        locking.execute("BEGIN IMMEDIATE")
+        store.end(ended("e", "answer"), redact=counted)
+        await asyncio.sleep(1.3)
+        locking.execute("ROLLBACK")
+        locking.close()
+        await store.flush()
+        await store.close()
+
+    asyncio.run(run())
+    assert calls == ["question of e", "answer"]
