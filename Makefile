@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: serve test system check fix bench docs widget clean
+.PHONY: serve test system check fix bench docs screenshots widget clean
 
 serve: $(VENV)/ready ## a page with a chat, and what answers on it; PORT=8001 where 8000 is taken
 	@$(BIN)/motamot serve $(if $(PORT),--port "$(PORT)")
@@ -32,6 +32,9 @@ docs: $(VENV)/tested ## make the generated pages again
 
 widget: $(VENV)/tested ## make the widget that is served from its TypeScript
 	$(BIN)/python scripts/widget.py build
+
+screenshots: system $(VENV)/tested ## take the pictures in docs/images again
+	MOTAMOT_SCREENSHOTS=1 $(BIN)/python -m pytest -q -k screenshots tests
 
 bench: system $(VENV)/tested ## measure against peers; figures go to docs/performance.md
 	PYTHON=$(PYTHON) sh scripts/bench-peers.sh

@@ -56,13 +56,13 @@ def _assistants(url: str, made: list[HttpModel]) -> list[Assistant]:
 
 
 @asynccontextmanager
-async def chatbot(folder: Path, **more: Any) -> AsyncIterator[Served]:
-    """The chatbot `SCRIPTS` makes, served. more: of `serving`."""
+async def chatbot(folder: Path, scripts: object = SCRIPTS, **more: Any) -> AsyncIterator[Served]:
+    """The chatbot that scripts make, served. more: of `serving`."""
     made: list[HttpModel] = []
     options = {"requests_per_hour": 1000, **more.pop("options", {})}
     try:
         async with serving(
-            folder, SCRIPTS, assistants=lambda url: _assistants(url, made), options=options, **more
+            folder, scripts, assistants=lambda url: _assistants(url, made), options=options, **more
         ) as served:
             yield served
     finally:

@@ -10,9 +10,9 @@ from motamot.server.dashboard.markup import Child, Html, el
 
 __all__ = ["Series", "bars", "lines"]
 
-_WIDTH, _HEIGHT = 720.0, 220.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 8.0, 10.0, 26.0
-_MOST_LABELS = 8  # below the axis
+_WIDTH, _HEIGHT = 720.0, 260.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 92.0, 8.0, 14.0, 32.0
+_MOST_LABELS = 7  # below the axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _axes(days: Sequence[str], top: float, tell: Callable[[float], str]) -> list
         y = _HEIGHT - _BOTTOM - part * _plot()
         drawn += [
             el("line", x1=_at(_LEFT), x2=_at(_WIDTH - _RIGHT), y1=_at(y), y2=_at(y), class_="axis"),
-            el("text", tell(part * top), x=_at(_LEFT - 6), y=_at(y + 4), text_anchor="end"),
+            el("text", tell(part * top), x=_at(_LEFT - 6), y=_at(y + 5), text_anchor="end"),
         ]
     step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(days))
     every = max(1, math.ceil(len(days) / _MOST_LABELS))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from motamot.errors import InvalidRequest, NotFound, StoreError
-from motamot.server.dashboard.filters import search_form, wanted
+from motamot.server.dashboard.filters import Wanted, search_form, wanted
 from motamot.server.dashboard.marks import cost_of, marks_of, outcome_of, tokens_of
 from motamot.server.dashboard.markup import Child, Html, bdi, el, join, written
 from motamot.server.dashboard.visit import Page, Visit
-from motamot.store.records import ExchangeRow
-from motamot.store.views import Found, Listed
+from motamot.store.records import ConversationRow, ExchangeRow
+from motamot.store.views import Facets, Found, Listed
 
 __all__ = ["conversation", "listing", "page"]
 
@@ -19,7 +20,7 @@ _HISTORY = 200  # exchanges of one conversation on a page
 _TEXT_CHARACTERS = 10_000  # of one of them: its own page has more
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: Visit) -> Callable[[], Page]:
     """GET /dashboard/conversations: exchanges, newest first, as far as they fit what is looked for."""
     words, store = visit.words, visit.site.exchanges.store
     look = wanted(visit)
@@ -36,13 +37,18 @@ async def page(visit: Visit) -> Page:
         found = Found(rows=(), before=None)
     if facets.unsearchable and look.filter.text is not None:
         notices.append(el("p", words.unsearchable.format(words.count(facets.unsearchable)), class_="notice note"))
+    return partial(_page, visit, look, facets, notices, found)
+
+
+def _page(visit: Visit, look: Wanted, facets: Facets, notices: list[Child], found: Found) -> Page:
+    words = visit.words
     if found.rows:
         shown: Child = listing(visit, words.conversations, found.rows)
     else:
         shown = el("p", words.found_none)
     pages = el(
         "p",
-        el("a", words.newest, href=visit.to("conversations", **look.fields)) if cursor is not None else None,
+        el("a", words.newest, href=visit.to("conversations", **look.fields)) if "before" in visit.query else None,
         " ",
         el("a", words.older, href=visit.to("conversations", **look.fields, before=found.before), rel="next")
         if found.before is not None
@@ -90,14 +96,18 @@ def listing(visit: Visit, caption: str, rows: Sequence[Listed]) -> Html:
     return visit.table(caption, heads, lines)
 
 
-async def conversation(visit: Visit) -> Page:
+async def conversation(visit: Visit) -> Callable[[], Page]:
     """GET /dashboard/conversations/{id}: all of one conversation, as its visitor saw it, oldest first."""
     words, store = visit.words, visit.site.exchanges.store
     wanted_id = visit.request.path_params["conversation"]
     kept = await store.conversation(wanted_id)
     if kept is None:
         raise NotFound(words.no_conversation)
-    rows = await store.history(kept.id, kept.visitor, limit=_HISTORY)
+    return partial(_conversation, visit, kept, await store.history(kept.id, kept.visitor, limit=_HISTORY))
+
+
+def _conversation(visit: Visit, kept: ConversationRow, rows: Sequence[ExchangeRow]) -> Page:
+    words = visit.words
     facts = el(
         "dl",
         el("dt", words.assistant),

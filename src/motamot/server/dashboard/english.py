@@ -86,6 +86,7 @@ ENGLISH = Words(
     search="Search",
     search_for="Words",
     search_help='Beginnings of words are found, too; "words in quotes" stand together.',
+    more_filters="More to look for",
     no_search="This Python's SQLite has no full-text search (FTS5): words cannot be looked for.",
     any="any",
     from_day="From day",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from motamot.answer import (
@@ -32,13 +33,16 @@ __all__ = ["page", "stop"]
 _ROWS = 1_000  # events on a page, pieces of text in a row counted as one
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: Visit) -> Callable[[], Page]:
     """GET /dashboard/exchanges/{id}."""
-    words = visit.words
     found = await visit.site.exchanges.store.detail(visit.request.path_params["exchange"])
     if found is None:
-        raise NotFound(words.no_exchange)
-    row = found.row
+        raise NotFound(visit.words.no_exchange)
+    return partial(_page, visit, found)
+
+
+def _page(visit: Visit, found: Detail) -> Page:
+    words, row = visit.words, found.row
     end: Child = [
         outcome_of(visit, row.outcome, row.code, row.by),
         [" ", marks_of(visit, row.marks)] if row.marks else None,

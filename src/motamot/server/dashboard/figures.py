@@ -6,6 +6,7 @@ import datetime as dt
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from motamot.server.dashboard.charts import Series, bars, lines
@@ -65,7 +66,7 @@ def _sums(many: Iterable[Mapping[str, N]]) -> dict[str, N]:
     return sums
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: Visit) -> Callable[[], Page]:
     """GET /dashboard/figures: some days, all assistants and models or one."""
     words, query, store = visit.words, visit.query, visit.site.exchanges.store
     today = int(time.time() // DAY) * DAY
@@ -81,8 +82,14 @@ async def page(visit: Visit) -> Page:
     found = await store.days(float(first), float(last + DAY), assistant=assistant, model=model)
     facets = await store.facets()
     form = _form(visit, facets, _iso(first), _iso(last), assistant or "", model or "")
+    return partial(_page, visit, join(form, notice), (first, last), found)
+
+
+def _page(visit: Visit, above: Html, span: tuple[int, int], found: Sequence[Day]) -> Page:
+    """above: what stands above the figures. span: the first and the last day."""
+    words, (first, last) = visit.words, span
     if not found:
-        return Page(words.figures, join(form, notice, el("p", words.no_figures)), now="figures")
+        return Page(words.figures, join(above, el("p", words.no_figures)), now="figures")
     by_day: dict[str, list[Day]] = {_iso(day): [] for day in range(first, last + DAY, DAY)}
     for one in found:
         by_day[one.day.isoformat()].append(one)
@@ -99,7 +106,7 @@ async def page(visit: Visit) -> Page:
         el("section", el("h2", words.by_assistant), _groups(visit, found)),
         el("section", el("h2", words.day), _table(visit, words.day, words.day, [(d, d, t) for d, t in shown.items()])),
     )
-    return Page(words.figures, join(form, notice, el("div", charts, class_="charts"), tables), now="figures")
+    return Page(words.figures, join(above, el("div", charts, class_="charts"), tables), now="figures")
 
 
 def _iso(day: int) -> str:
@@ -115,7 +122,7 @@ def _form(visit: Visit, facets: Facets, first: str, last: str, assistant: str, m
         choice("assistant", words.assistant, assistant, [(one, one) for one in facets.assistants], words.any),
         choice("model", words.model, model, [(one, one) for one in facets.models], words.any),
         el("div", el("button", words.show), class_="actions"),
-        class_="filters",
+        class_="card filters",
         method="get",
         action=visit.to("figures"),
     )

@@ -11,9 +11,11 @@ from motamot.server.dashboard.markup import Child, Html, bdi, el
 from motamot.server.dashboard.visit import Visit
 from motamot.store.views import RUNNING, Facets, Filter
 
-__all__ = ["DAY", "Wanted", "choice", "day_of", "entry", "search_form", "wanted"]
+__all__ = ["DAY", "OUTCOMES", "Wanted", "choice", "day_of", "entry", "search_form", "wanted"]
 
 DAY = 86_400
+_MORE = ("outcome", "assistant", "model", "from", "to", "cost_from", "cost_to")
+
 OUTCOMES = (*(str(outcome) for outcome in Outcome), RUNNING)
 
 
@@ -125,26 +127,34 @@ def search_form(visit: Visit, found: Wanted, facets: Facets) -> Html:
         if of(name):
             before, _, after = told.partition("{}")
             hidden = el("input", type="hidden", name=name, value=of(name))
-            kept.append(el("p", before, bdi(of(name)), after, hidden, class_="help words"))
+            kept.append(el("p", before, bdi(of(name)), after, hidden, class_="help"))
     outcomes = [(outcome, words.outcome_words[outcome]) for outcome in OUTCOMES]
-    return el(
-        "form",
-        el("div", search, class_="words"),
-        choice("outcome", words.outcome, of("outcome"), outcomes, words.any),
-        choice("assistant", words.assistant, of("assistant"), [(one, one) for one in facets.assistants], words.any),
-        choice("model", words.model, of("model"), [(one, one) for one in facets.models], words.any),
-        entry("from", words.from_day, of("from"), type="date"),
-        entry("to", words.to_day, of("to"), type="date"),
-        entry("cost_from", words.cost_from, of("cost_from"), inputmode="decimal", size="8"),
-        entry("cost_to", words.cost_to, of("cost_to"), inputmode="decimal", size="8"),
-        kept,
+    more = el(
+        "details",
+        el("summary", words.more_filters),
         el(
             "div",
-            el("button", words.search),
-            el("a", words.clear, href=visit.to("conversations")),
-            class_="actions",
+            choice("outcome", words.outcome, of("outcome"), outcomes, words.any),
+            choice("assistant", words.assistant, of("assistant"), [(one, one) for one in facets.assistants], words.any),
+            choice("model", words.model, of("model"), [(one, one) for one in facets.models], words.any),
+            entry("from", words.from_day, of("from"), type="date"),
+            entry("to", words.to_day, of("to"), type="date"),
+            entry("cost_from", words.cost_from, of("cost_from"), inputmode="decimal", size="8"),
+            entry("cost_to", words.cost_to, of("cost_to"), inputmode="decimal", size="8"),
+            class_="filters",
         ),
-        class_="filters",
+        open=any(of(name) for name in _MORE) or not facets.search,
+    )
+    buttons = el(
+        "div", el("button", words.search), el("a", words.clear, href=visit.to("conversations")), class_="actions"
+    )
+    return el(
+        "form",
+        search,
+        kept,
+        more,
+        buttons,
+        class_="card search",
         method="get",
         action=visit.to("conversations"),
         role="search",

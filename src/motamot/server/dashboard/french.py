@@ -86,6 +86,7 @@ FRENCH = Words(
     search="Chercher",
     search_for="Mots",
     search_help='Les débuts de mots sont trouvés aussi ; des "mots entre guillemets" se suivent.',
+    more_filters="Autres critères",
     no_search="Le SQLite de ce Python n’a pas de recherche plein texte (FTS5) : on ne peut pas chercher de mots.",
     any="tous",
     from_day="Du",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import TypeAlias
 
 __all__ = ["Child", "Html", "bdi", "el", "join", "written"]
@@ -54,12 +55,19 @@ def _inside(children: Iterable[Child]) -> str:
     return "".join(parts)
 
 
-def _attribute(name: str, value: str | int | bool | None) -> str:
-    if value is None or value is False:
-        return ""
+@cache
+def _named(name: str) -> str:
+    """An attribute's name in HTML. Names are those of our code: there are only so many."""
     name = name.rstrip("_").replace("_", "-")
     if name == "style" or name.startswith("on") or not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no attribute for these pages")
+    return name
+
+
+def _attribute(name: str, value: str | int | bool | None) -> str:
+    name = _named(name)
+    if value is None or value is False:
+        return ""
     if value is True:
         return f" {name}"
     text = str(value)

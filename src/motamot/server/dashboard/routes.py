@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -30,7 +32,8 @@ __all__ = ["routes"]
 
 _logger = logging.getLogger("motamot.server")
 
-Handler = Callable[[Visit], Awaitable[Page | Response]]
+Handler = Callable[[Visit], Awaitable[Page | Callable[[], Page] | Response]]
+"""Reads what a page tells. A function that makes the page of it is called in a thread: no stream waits for a page."""
 
 _SESSION = "motamot_operator"
 _LANGUAGE = "motamot_language"
@@ -66,6 +69,7 @@ class _Desk:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._sessions = Sessions(site.limits)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="motamot-dashboard")
 
     def open(self, path: str, handler: Handler, *methods: str) -> Route:
         """An address for everybody."""
@@ -88,7 +92,10 @@ class _Desk:
                     back = visit.here if request.method in ("GET", "HEAD") else ""
                     return _redirect(visit.to("sign-in", back=back))
                 made = await handler(visit)
-                return visit.response(made) if isinstance(made, Page) else made
+                if isinstance(made, Response):
+                    return made
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._thread, partial(_response, visit, made))
             except MotamotError as error:
                 site.counts.refused(error)
                 return visit.refusal(refusals.status(error), error.message, getattr(error, "retry_after", None))
@@ -134,6 +141,10 @@ class _Desk:
         if (chosen := visit.query.get("to", "")) in LANGUAGES:
             set_cookie(visit.request, response, _LANGUAGE, chosen, _YEAR)
         return response
+
+
+def _response(visit: Visit, made: Page | Callable[[], Page]) -> Response:
+    return visit.response(made if isinstance(made, Page) else made())
 
 
 def _sign_in_form(visit: Visit, back: str, *, wrong: bool = False) -> Page:

@@ -100,6 +100,7 @@ class Words:
     search: str
     search_for: str
     search_help: str
+    more_filters: str
     no_search: str
     any: str
     from_day: str
