@@ -74,8 +74,9 @@ class Article:
 
     @property
     def text_digest(self) -> str:
-        """Of its text alone: the same page at two addresses."""
-        return hashlib.sha256(repr([one.text for one in self.passages]).encode("utf-8", "replace")).hexdigest()
+        """Of its title and text alone: the same page at two addresses."""
+        told = (self.title, [one.text for one in self.passages])
+        return hashlib.sha256(repr(told).encode("utf-8", "replace")).hexdigest()
 
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")

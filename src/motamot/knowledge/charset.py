@@ -46,7 +46,7 @@ def _decoded(body: bytes, said: str | None) -> tuple[str, str | None]:
     label = said or (found[1].decode("ascii") if found else "utf-8")
     encoding = _known(label)
     is_utf8 = _is_utf8(body)
-    if encoding == "utf-8" or encoding is None or (encoding in _LATIN and is_utf8):
+    if encoding == "utf-8" or encoding is None or (is_utf8 and not body.isascii()):
         told = f"says that it is in {label}"
         if is_utf8:
             right = encoding == "utf-8" or body.isascii()

@@ -107,7 +107,8 @@ class Fetcher:
         except Unreadable as error:
             if error.why.startswith("answered 4"):  # RFC 9309, 2.3.1.3: as if there were none
                 return Robots()
-            return Robots.none_allowed()
+            # 2.3.1.4: then nothing may be read; it is the site's fault, and what was known of it stays.
+            raise Unreadable(f"is not read: robots.txt {error.why}") from None
         return Robots.parse((fetched.body or b"").decode("utf-8", "replace"))
 
     async def _get(self, url: str, most: int, etag: str, modified: str, *, cut: bool = False) -> Fetched:
@@ -132,7 +133,9 @@ class Fetcher:
         busy = False
         for _ in range(bounds.REDIRECTS + 1):
             if not self.takes(url):
-                host = urlsplit(url).netloc[:100] if address(url) else "no address of a page"
+                if not address(url):
+                    raise Unreadable("leads to no address of a page")
+                host = urlsplit(url).netloc[:100]
                 raise Unreadable(f"leads to {host}, which is not read (--host {host} would)")
             async with self._session.get(url, headers=headers, allow_redirects=False) as response:
                 status = response.status

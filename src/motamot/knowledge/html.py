@@ -1,6 +1,6 @@
 """Articles in HTML: the text a reader came for, without navigation, scripts and what else stands around it. Pure.
 
-By the standard library's parser, which never builds a tree: pages that are deep, broken or unending cost it no more.
+No tree is built: pages that are deep, broken or unending cost no more than others.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from html.parser import HTMLParser
 
 from motamot.knowledge import bounds
 from motamot.knowledge.article import Block, Page, Unreadable, address, line, passages
+from motamot.knowledge.tags import End, Start, attributes, tokens
 
 __all__ = ["read"]
 
@@ -41,8 +41,10 @@ _BLOCKS = _set(
     "h1 h2 h3 h4 h5 h6 header hgroup hr li main nav ol p pre section summary table tbody td tfoot th thead tr ul"
 )
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
-_FEED = 16_384
+_OFTEN = 256  # tags and texts between two looks at the clock
 _FEWEST = 40  # characters of text: a main part with less is a frame that scripts fill
+_FOREIGN = frozenset(("svg", "math", "path", "use", "g", "circle", "rect"))
+_BLANKS = re.compile(r"\s+")
 _SIGNS = re.compile(r"\s*[¶#§🔗]+\s*$")
 
 
@@ -53,11 +55,10 @@ def read(text: str) -> Page:
     """
     reader = _Reader()
     until = time.thread_time() + bounds.PAGE_CPU_SECONDS
-    for at in range(0, len(text), _FEED):
-        reader.feed(text[at : at + _FEED])
-        if time.thread_time() > until:
+    for number, token in enumerate(tokens(text)):
+        reader.take(token)
+        if number % _OFTEN == 0 and time.thread_time() > until:
             raise Unreadable(f"takes more than {bounds.PAGE_CPU_SECONDS:g} seconds to take apart")
-    reader.close()
     reader.flush()
     blocks = reader.chosen()
     first = next((block.text for block in blocks if block.level == 1), "")
@@ -67,9 +68,8 @@ def read(text: str) -> Page:
     return Page(title=title, url=url, passages=passages(blocks, line(first, bounds.HEADING_CHARACTERS)))
 
 
-class _Reader(HTMLParser):
+class _Reader:
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self.title: list[str] = []
         self.canonical: str | None = None
         self._found: list[tuple[Block, int]] = []  # with how surely it is the article's: 2 main, 1 article, 0 neither
@@ -85,48 +85,50 @@ class _Reader(HTMLParser):
         self._in_title = False
         self._item = ""
 
-    # What the parser tells
+    def take(self, token: Start | End | str) -> None:
+        """The next tag or text of the page."""
+        if isinstance(token, str):
+            self._data(token)
+        elif isinstance(token, End):
+            self._end(token.name)
+        else:
+            self._start(token)
+            if token.empty and token.name in _FOREIGN:  # elsewhere HTML reads `<div/>` as `<div>`
+                self._end(token.name)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        if tag == "link" and "canonical" in (given.get("rel") or "").lower().split() and self.canonical is None:
-            self.canonical = given.get("href")
-        if tag == "title" and not self.title and "svg" not in self._opened:
-            self._in_title = True
+    def _start(self, token: Start) -> None:
+        tag = token.name
         if tag in _VOID:
-            if tag in ("br", "hr") and not self._skipping:
+            if tag == "link" and self.canonical is None:
+                given = attributes(token.written)
+                self.canonical = given.get("href") if "canonical" in given.get("rel", "").lower().split() else None
+            elif tag in ("br", "hr") and not self._skipping:
                 self._text.append("\n" if tag == "br" else "\n\n")
             return
         if len(self._open) >= bounds.OPEN_TAGS:
             self._beyond += 1
             return
-        if tag == "body":  # the end tag of head may be left out
+        if tag in ("body", "main"):  # whatever was left open before
             self._skipping = 0
+        self._in_title = tag == "title" and not self.title and not self._opened["svg"]
         self._open.append(tag)
         self._opened[tag] += 1
         if self._skipping:
             return
         if tag in _BLOCKS:
             self._begin_block(tag)
-        inside = bool(self._main or self._article)
-        if _is_around(tag, given, inside=inside):
+        given = attributes(token.written)
+        if _is_around(tag, given, inside=bool(self._main or self._article)):
             self._skipping = len(self._open)
-        elif tag == "main" or given.get("role") == "main" or _MAIN_CLASSES & set((given.get("class") or "").split()):
+        elif tag == "main" or given.get("role") == "main" or _MAIN_CLASSES & set(given.get("class", "").split()):
             self._main.append(len(self._open))
         elif tag == "article":
             self._article.append(len(self._open))
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag in ("svg", "math", "path", "use"):  # elsewhere HTML reads `<div/>` as `<div>`
-            self.handle_endtag(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "title":
-            self._in_title = False
+    def _end(self, tag: str) -> None:
         if tag in ("body", "html") or tag in _VOID:
             return
-        if self._beyond and self._open and tag != self._open[-1]:
+        if self._beyond:  # which tag it ends cannot be told any more
             self._beyond -= 1
             return
         if not self._opened[tag]:
@@ -138,11 +140,12 @@ class _Reader(HTMLParser):
             if ended == tag:
                 break
 
-    def handle_data(self, data: str) -> None:
+    def _data(self, text: str) -> None:
         if self._in_title:
-            self.title.append(data[: bounds.TITLE_CHARACTERS])
+            self.title.append(text[: bounds.TITLE_CHARACTERS])
+            self._in_title = False
         elif not self._skipping:
-            self._text.append(data if self._pre else re.sub(r"\s+", " ", data))
+            self._text.append(text if self._pre else _BLANKS.sub(" ", text))
 
     # What is made of it
 
@@ -197,7 +200,7 @@ class _Reader(HTMLParser):
         return [block for block, _ in self._found]
 
 
-def _is_around(tag: str, given: dict[str, str | None], *, inside: bool) -> bool:
+def _is_around(tag: str, given: dict[str, str], *, inside: bool) -> bool:
     if tag in ("html", "body", "main", "article"):
         return False
     role = given.get("role")
@@ -207,4 +210,4 @@ def _is_around(tag: str, given: dict[str, str | None], *, inside: bool) -> bool:
         return True
     if given.get("aria-hidden") == "true" or ("hidden" in given and role != "tabpanel"):
         return True
-    return bool(_CLASSES & set((given.get("class") or "").lower().split()))
+    return bool(_CLASSES & set(given.get("class", "").lower().split()))

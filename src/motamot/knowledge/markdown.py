@@ -6,6 +6,7 @@ The text stays Markdown: a model reads it well, and nothing is lost of tables, c
 from __future__ import annotations
 
 import re
+import time
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -18,13 +19,17 @@ from motamot.knowledge.article import Block, Page, Unreadable, address, line, pa
 __all__ = ["read"]
 
 _FRONT = re.compile(r"\A\ufeff?(---|\+\+\+)[ \t]*\n(.*?)^\1[ \t]*$\n?", re.DOTALL | re.MULTILINE)
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
+_CLOSING = re.compile(r"(?:(?<=[ \t])|^)#+$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _NO_PARAGRAPH = re.compile(r"\s*$| {4}|\t|\s*([-*+>|]|\d+[.)]|#)")
 _IMPORT = re.compile(r"(import|export)\s.*\b(from|default|const)\b")
 _ANCHOR = re.compile(r"\s*\{#[^{}]*\}\s*$")
-_INLINE = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s[^()]*)?\)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}|<[^<>]{1,300}>")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s[^()]*)?\)")
+_SIGNS = re.compile(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}|<[^<>]{1,300}>")
+_COMMENT = re.compile(r"`[^`]*`|<!--(.*?)(-->|$)")
+_OFTEN = 1_024  # blocks between two looks at the clock
 _TAG = re.compile(
     r"</?(?:a|abbr|b|br|center|details|div|em|figure|font|hr|i|img|kbd|p|picture|source|span|strong|sub|summary|sup|table"
     r"|tbody|td|th|thead|tr|u|video)(?:\s[^<>]{0,1000})?/?>",
@@ -36,7 +41,12 @@ def read(text: str) -> Page:
     """The article in `text`. Raises: Unreadable for a draft."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     front, notes, body = _frontmatter(text)
-    blocks = list(_blocks(_without_comments(body)))
+    blocks = []
+    until = time.thread_time() + bounds.PAGE_CPU_SECONDS
+    for number, block in enumerate(_blocks(body)):
+        blocks.append(block)
+        if number % _OFTEN == 0 and time.thread_time() > until:
+            raise Unreadable(f"takes more than {bounds.PAGE_CPU_SECONDS:g} seconds to take apart")
     first = next((block.text for block in blocks if block.level == 1), "")
     title = front.get("title") if isinstance(front.get("title"), str) else None
     title = line(title or first or next((block.text for block in blocks if block.level), ""), bounds.TITLE_CHARACTERS)
@@ -60,27 +70,12 @@ def _frontmatter(text: str) -> tuple[dict[str, Any], tuple[str, ...], str]:
     return front, (), body
 
 
-def _without_comments(text: str) -> str:
-    """Comments are no text of the article; an open one hides what follows, as a browser has it."""
-    if "<!--" not in text:
-        return text
-    kept = []
-    while (at := text.find("<!--")) >= 0:
-        if text.count("`", text.rfind("\n", 0, at) + 1, at) % 2:  # it stands in code, as an example
-            kept.append(text[: at + 4])
-            text = text[at + 4 :]
-            continue
-        kept.append(text[:at])
-        end = text.find("-->", at)
-        text = text[end + 3 :] if end >= 0 else ""
-    return "".join([*kept, text])
-
-
 def _blocks(text: str) -> Iterator[Block]:
     held: list[str] = []
     fence = ""
+    hidden = False  # in a comment
     for written in text.split("\n"):
-        found = _FENCE.match(written)
+        found = None if hidden else _FENCE.match(written)
         if fence:
             held.append(written)
             if found and found[1].startswith(fence) and written.strip() == found[1]:
@@ -91,20 +86,39 @@ def _blocks(text: str) -> Iterator[Block]:
             yield from _paragraph(held)
             fence = found[1]
             held.append(written)
-        elif heading := _HEADING.match(written):
+            continue
+        shown, hidden = _without_comments(written, hidden=hidden)
+        if heading := _HEADING.match(shown):
             yield from _paragraph(held)
-            if name := _plain(heading[2] or ""):
+            if name := _plain(_CLOSING.sub("", shown[heading.end() :].strip())):
                 yield Block(name, len(heading[1]))
-        elif held and (under := _UNDERLINE.match(written)) and not _NO_PARAGRAPH.match(held[-1]):
-            *before, name = held
-            held[:] = before
+        elif held and (under := _UNDERLINE.match(shown)) and not _NO_PARAGRAPH.match(held[-1]):
+            name = _plain(held.pop())
             yield from _paragraph(held)
-            yield Block(_plain(name), 1 if under[1].startswith("=") else 2)
-        elif not written.strip():
+            yield Block(name, 1 if under[1].startswith("=") else 2)
+        elif not shown.strip():
             yield from _paragraph(held)
-        elif not _IMPORT.match(written):
-            held.append(written)
+        elif not _IMPORT.match(shown):
+            held.append(shown)
     yield from _paragraph(held, code=bool(fence))
+
+
+def _without_comments(written: str, *, hidden: bool) -> tuple[str, bool]:
+    """A line without what is in comments, and whether the last of them goes on; one in code is an example."""
+    if hidden:
+        _, closed, written = written.partition("-->")
+        if not closed:
+            return "", True
+    if "<!--" not in written:
+        return written, False
+    opened = False
+
+    def kept(found: re.Match[str]) -> str:
+        nonlocal opened
+        opened = found[2] == ""
+        return found[0] if found[2] is None else ""
+
+    return _COMMENT.sub(kept, written), opened
 
 
 def _paragraph(held: list[str], *, code: bool = False) -> Iterator[Block]:
@@ -118,4 +132,8 @@ def _paragraph(held: list[str], *, code: bool = False) -> Iterator[Block]:
 
 def _plain(text: str) -> str:
     """A heading without its marks."""
-    return _ANCHOR.sub("", _INLINE.sub(lambda found: found[1] or "", text)).strip()
+    text = _LINK.sub(lambda found: found[1], text[:_HEADING_CHARACTERS])
+    return _ANCHOR.sub("", _SIGNS.sub("", text)).strip()
+
+
+_HEADING_CHARACTERS = 1_000

@@ -22,11 +22,6 @@ class Robots:
     sitemaps: tuple[str, ...] = ()
 
     @classmethod
-    def none_allowed(cls) -> Robots:
-        """Where the file could not be had for a fault of the site's (RFC 9309, 2.3.1.4)."""
-        return cls((("/", False),))
-
-    @classmethod
     def parse(cls, text: str) -> Robots:
         """The rules of the group that names us, else of the one for all."""
         groups: dict[str, list[tuple[str, bool]]] = {}
