@@ -1,7 +1,8 @@
 // Which addresses a link may have. A model's text is a stranger's: what is not surely harmless is shown, not followed.
 
 const HARMLESS = /^(?:https?:\/\/[^/?#]|mailto:[^/])/i;
-const TRICKS = /[\s\\\p{Cc}\p{Cf}]/u; // browsers drop line ends and tabs, turn backslashes, and hide other direction marks
+// Browsers drop line ends and tabs, turn backslashes round, and show no direction marks.
+const TRICKS = /[\s\\\p{Cc}\p{Cf}]/u;
 
 /**
  * The address as a browser resolves it, or null where it may not be followed: only http, https and mailto, in full, and

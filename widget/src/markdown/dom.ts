@@ -4,7 +4,7 @@
 import type { Kind, Renderer } from "./renderer.ts";
 
 export interface MarkdownOptions {
-  /** Whether an image of this address may be fetched; default: none is (then it is shown as a link with its alt text). */
+  /** Whether an image of this address may be fetched; default: none is. Then it is a link with its alt text. */
   image?: (url: URL) => boolean;
   /** Called once for each code block when it begins, to add a copy button; `source()` gives its code so far. */
   code?: (block: HTMLElement, source: () => string) => void;
@@ -20,6 +20,16 @@ const PART_AT_MOST = 5000;
 /** UTF-16 units after which text goes on in another node: what is appended to is copied. */
 const NODE = 4000;
 
+/**
+ * Items of a list, rows of a table, and blocks in anything else, after which it goes on in another such element: a
+ * browser visits all siblings of what grew. And it paints what is out of sight, unless told not to.
+ */
+const ITEMS = 50;
+const ROWS = 50;
+const BLOCKS = 200;
+/** The guessed height of one of them, where a part has never been seen. */
+const HEIGHT_EM = 1.8;
+
 /** A block that holds text, with all that is within its text. */
 interface Leaf {
   readonly element: HTMLElement;
@@ -28,15 +38,32 @@ interface Leaf {
   size: number; // UTF-16 units in that part
 }
 
+/** What holds blocks, items or rows: in one element after the other. */
+interface Holder {
+  readonly parts: HTMLElement[];
+  count: number; // of them in the last part
+}
+
+/** A block at the outermost level, until the first letter of its text has told its direction. */
+interface Direction {
+  element: HTMLElement;
+  known: boolean;
+}
+
 export interface Place {
   readonly element: HTMLElement;
-  readonly leaf: Leaf | null; // null: holds blocks
+  readonly leaf: Leaf | null;
+  readonly holder: Holder | null;
+  readonly direction: Direction | null; // null: what is in it tells none
 }
+
+/** The first character of a text that has a direction, as `dir="auto"` finds it: HTML, "the dir attribute". */
+const LETTER = /\p{L}/u;
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
 const TAGS = {
   paragraph: "p",
   quote: "blockquote",
-  item: "li",
   rule: "hr",
   emphasis: "em",
   strong: "strong",
@@ -49,19 +76,27 @@ export class DomRenderer implements Renderer<Place> {
   readonly #root: Place;
   readonly #options: MarkdownOptions;
 
-  constructor(root: Place, options: MarkdownOptions) {
-    this.#root = root;
+  constructor(root: HTMLElement, options: MarkdownOptions) {
+    this.#root = holder(root, null);
     this.#options = options;
+  }
+
+  get root(): Place {
+    return this.#root;
   }
 
   open(parent: Place, kind: Kind, detail: string): Place {
     switch (kind) {
       case "paragraph":
-        return leaf(this.#block(parent, "p"));
-      case "heading": // the page's own headings and the answer's are above: an answer's first level is the page's third
-        return leaf(this.#block(parent, `h${Math.min(Number(detail) + 2, 6)}`));
+      case "heading":
+        return leaf(...this.#block(parent, tag(kind, detail)));
+      case "quote":
+      case "rule":
+        return holder(...this.#block(parent, TAGS[kind]));
       case "list":
         return this.#list(parent, detail);
+      case "item":
+        return this.#item(parent);
       case "task":
         return this.#task(parent, detail);
       case "fence":
@@ -69,49 +104,50 @@ export class DomRenderer implements Renderer<Place> {
       case "table":
         return this.#table(parent);
       case "head":
-        return holder(this.#append(this.#append(parent.element, "thead"), "tr"));
-      case "row": {
-        const last = parent.element.lastElementChild as HTMLElement;
-        return holder(this.#append(last.localName === "tbody" ? last : this.#append(parent.element, "tbody"), "tr"));
-      }
+        return holder(append(append(parent.element, "thead"), "tr"), parent.direction);
+      case "row":
+        return this.#row(parent);
       case "cell":
         return this.#cell(parent, detail);
-      case "quote":
-      case "rule":
-        return holder(this.#block(parent, TAGS[kind]));
-      case "item":
-        return holder(this.#append(parent.element, TAGS[kind]));
       default: {
-        const element = this.#append(inner(parent), TAGS[kind]);
+        const element = append(inner(parent), TAGS[kind]);
         if (kind === "code") element.dir = "ltr";
-        return { element, leaf: parent.leaf };
+        return { ...parent, element, direction: kind === "code" ? null : parent.direction };
       }
     }
   }
 
   /**
-   * A block at the outermost level finds its direction in its own text; what is within follows it: a list whose items
-   * chose for themselves would have the room for their marks on the wrong side.
+   * A block at the outermost level has a direction by its own text; what is within follows it: a list whose items chose
+   * for themselves would have the room for their marks on the wrong side. (`dir="auto"` does that too, and has browsers
+   * look through the block at each change, until it has a letter: 100 kB of brackets took more than a minute.)
    */
-  #block(parent: Place, tag: string): HTMLElement {
-    const element = this.#append(parent.element, tag);
-    if (parent === this.#root) element.dir = "auto";
-    return element;
-  }
-
-  #append(parent: HTMLElement, tag: string): HTMLElement {
-    return parent.appendChild(parent.ownerDocument.createElement(tag));
+  #block(parent: Place, name: string): [HTMLElement, Direction | null] {
+    const { parts } = next(parent, BLOCKS, () => append(parent.element, "div"));
+    const element = append(parts.at(-1) as HTMLElement, name);
+    return [element, parent === this.#root ? { element, known: false } : parent.direction];
   }
 
   #list(parent: Place, start: string): Place {
-    const list = this.#block(parent, start === "" ? "ul" : "ol");
+    const [list, direction] = this.#block(parent, start === "" ? "ul" : "ol");
     if (start !== "" && start !== "1") list.setAttribute("start", start);
-    return holder(list);
+    return holder(list, direction);
+  }
+
+  #item(list: Place): Place {
+    const { parts } = next(list, ITEMS, (before) => {
+      const part = beside(before);
+      if (before instanceof HTMLOListElement) part.setAttribute("start", String(before.start + ITEMS));
+      before.style.marginBlockEnd = "0"; // it is one list
+      return part;
+    });
+    return holder(append(parts.at(-1) as HTMLElement, "li"), list.direction);
   }
 
   #task(parent: Place, done: string): Place {
-    const place = leaf(this.#append(this.#append(parent.element, "p"), "label"));
-    const box = this.#append(place.element, "input") as HTMLInputElement;
+    const [block, direction] = this.#block(parent, "p");
+    const place = leaf(append(block, "label"), direction);
+    const box = append(place.element, "input") as HTMLInputElement;
     box.type = "checkbox";
     box.disabled = true;
     box.defaultChecked = done !== "";
@@ -119,49 +155,65 @@ export class DomRenderer implements Renderer<Place> {
   }
 
   #fence(parent: Place, language: string): Place {
-    const block = this.#append(parent.element, "div");
+    const [block] = this.#block(parent, "div");
     block.className = "code";
     block.dir = "ltr";
-    const frame = this.#append(block, "pre");
+    const frame = append(block, "pre");
     focusable(frame);
-    const code = this.#append(frame, "code");
+    const code = append(frame, "code");
     if (language !== "") {
       code.className = `language-${language}`;
       block.dataset["language"] = language;
       frame.setAttribute("aria-label", language);
     }
     this.#options.code?.(block, () => code.textContent ?? "");
-    return leaf(code, /\n/g);
+    return leaf(code, null, /\n/g);
   }
 
   #table(parent: Place): Place {
-    const frame = this.#block(parent, "div");
+    const [frame, direction] = this.#block(parent, "div");
     frame.className = "table";
     focusable(frame);
-    return holder(this.#append(frame, "table"));
+    return holder(append(frame, "table"), direction);
   }
 
-  #cell(parent: Place, align: string): Place {
-    const heads = parent.element.parentElement?.localName === "thead";
-    const cell = this.#append(parent.element, heads ? "th" : "td");
+  #row(table: Place): Place {
+    const { parts } = next(table, ROWS, (before) => {
+      if (before === table.element) freeze(before as HTMLTableElement);
+      const part = beside(before);
+      const columns = before.querySelectorAll("col");
+      if (columns.length > 0) append(part, "colgroup").append(...[...columns].map(like));
+      return part;
+    });
+    const part = parts.at(-1) as HTMLTableElement;
+    const row = append(part.tBodies[0] ?? append(part, "tbody"), "tr");
+    if (parts.length > 1) describe(part);
+    return holder(row, table.direction);
+  }
+
+  #cell({ element, direction }: Place, align: string): Place {
+    const heads = element.parentElement?.localName === "thead";
+    const cell = append(element, heads ? "th" : "td");
     if (heads) cell.setAttribute("scope", "col");
+    if (element.hasAttribute("role")) cell.setAttribute("role", "cell");
     if (align !== "") cell.style.textAlign = align;
-    return leaf(cell);
+    return leaf(cell, direction);
   }
 
   text(place: Place, text: string): void {
     const leaf = place.leaf as Leaf;
+    if (place.direction?.known === false) direct(place.direction, text);
     if (place.element !== leaf.element) {
-      append(place.element, text);
+      say(place.element, text);
       leaf.size += text.length;
       return;
     }
     for (let end = cut(leaf, text); ; end = cut(leaf, text)) {
-      append(leaf.part, text.slice(0, end));
+      say(leaf.part, text.slice(0, end));
       leaf.size += end;
       text = text.slice(end);
       if (text === "") break;
-      leaf.part = this.#append(leaf.element, "span");
+      leaf.part = append(leaf.element, "span");
       leaf.part.style.display = "block";
       leaf.size = 0;
     }
@@ -186,26 +238,27 @@ export class DomRenderer implements Renderer<Place> {
     element.remove();
   }
 
-  turn(place: Place, kind: Kind, detail: string): Place {
-    const beside = holder(place.element.parentElement as HTMLElement);
-    const { element } = this.open(beside.element === this.#root.element ? this.#root : beside, kind, detail);
-    element.append(...place.element.childNodes);
-    place.element.replaceWith(element);
-    return { element, leaf: place.leaf };
+  turn(place: Place, kind: "heading" | "emphasis" | "strong", detail: string): Place {
+    const { element: before } = place;
+    const element = create(before, tag(kind, detail));
+    if (before.dir !== "") element.dir = before.dir;
+    element.append(...before.childNodes);
+    before.replaceWith(element);
+    return { ...place, element };
   }
 
   wrap(place: Place, kind: "emphasis"): Place {
-    const element = place.element.ownerDocument.createElement(TAGS[kind]);
+    const element = create(place.element, TAGS[kind]);
     place.element.replaceWith(element);
     element.append(place.element);
-    return { element, leaf: place.leaf };
+    return { ...place, element };
   }
 
   aim({ element }: Place, address: string, image: boolean): void {
     for (const within of element.querySelectorAll("a")) within.replaceWith(...within.childNodes);
     const text = element.textContent ?? "";
     if (image && this.#options.image?.(new URL(address))) {
-      const picture = element.ownerDocument.createElement("img");
+      const picture = create(element, "img") as HTMLImageElement;
       picture.alt = text;
       picture.loading = "lazy";
       picture.referrerPolicy = "no-referrer";
@@ -221,17 +274,98 @@ export class DomRenderer implements Renderer<Place> {
     link.href = address;
   }
 
-  loosen({ element }: Place): void {
-    element.classList.add("loose");
+  loosen({ holder }: Place): void {
+    for (const part of holder?.parts ?? []) part.classList.add("loose");
   }
 }
 
-function holder(element: HTMLElement): Place {
-  return { element, leaf: null };
+/** The page's own headings, and those of the chat, are above: an answer's first level is the third. */
+function tag(kind: keyof typeof TAGS | "heading", detail: string): string {
+  return kind === "heading" ? `h${Math.min(Number(detail) + 2, 6)}` : TAGS[kind];
 }
 
-function leaf(element: HTMLElement, end = /\s/g): Place {
-  return { element, leaf: { element, end, part: element, size: 0 } };
+function holder(element: HTMLElement, direction: Direction | null): Place {
+  return { element, leaf: null, holder: { parts: [element], count: 0 }, direction };
+}
+
+function leaf(element: HTMLElement, direction: Direction | null, end = /\s/g): Place {
+  return { element, leaf: { element, end, part: element, size: 0 }, holder: null, direction };
+}
+
+/** Learn the direction of a block from its text. */
+function direct(direction: Direction, text: string): void {
+  const letter = LETTER.exec(text)?.[0];
+  if (letter === undefined) return;
+  direction.known = true;
+  direction.element.dir = RIGHT_TO_LEFT.test(letter) ? "rtl" : "ltr";
+}
+
+/** Count one more, in another part if the last one is full. */
+function next(place: Place, limit: number, more: (before: HTMLElement) => HTMLElement): Holder {
+  const holder = place.holder as Holder;
+  if (holder.count === limit) {
+    const before = holder.parts.at(-1) as HTMLElement;
+    holder.parts.push(more(before));
+    holder.count = 0;
+    if (!before.contains(holder.parts.at(-1) as HTMLElement)) {
+      before.style.contentVisibility = "auto";
+      before.style.containIntrinsicBlockSize = `auto ${limit * HEIGHT_EM}em`;
+    }
+  }
+  holder.count++;
+  return holder;
+}
+
+function create(near: HTMLElement, name: string): HTMLElement {
+  return near.ownerDocument.createElement(name);
+}
+
+function append(parent: HTMLElement, name: string): HTMLElement {
+  return parent.appendChild(create(parent, name));
+}
+
+/** Another element like this one, and empty. (A policy forbids a style that is cloned, not one that is set.) */
+function like(element: HTMLElement): HTMLElement {
+  const other = create(element, element.localName);
+  for (const { name, value } of element.attributes) if (name !== "style") other.setAttribute(name, value);
+  other.style.cssText = element.style.cssText;
+  return other;
+}
+
+function beside(element: HTMLElement): HTMLElement {
+  const part = like(element);
+  element.after(part);
+  return part;
+}
+
+/** A long table goes on in others, whose columns are as wide; where it has none, in tables that find their own. */
+function freeze(table: HTMLTableElement): void {
+  const rows = [...table.rows];
+  const most = Math.max(...rows.map((row) => row.cells.length));
+  const longest = rows.find((row) => row.cells.length === most);
+  const widths = [...(longest?.cells ?? [])].map((cell) => cell.getBoundingClientRect().width);
+  const size = parseFloat(getComputedStyle(table).fontSize);
+  const all = widths.reduce((sum, width) => sum + width, 0);
+  if (all > 0 && size > 0) {
+    const columns = create(table, "colgroup");
+    for (const width of widths) append(columns, "col").style.width = `${width / size}em`;
+    table.prepend(columns);
+    table.style.tableLayout = "fixed";
+    table.style.width = `${all / size}em`;
+  }
+  describe(table);
+}
+
+/** To who hears it, the parts of a table are one: its frame. */
+function describe(table: HTMLTableElement): void {
+  const rows = table.hasAttribute("role") ? [table.rows[table.rows.length - 1] as HTMLTableRowElement] : table.rows;
+  table.parentElement?.setAttribute("role", "table");
+  table.setAttribute("role", "presentation");
+  for (const row of rows) {
+    row.parentElement?.setAttribute("role", "rowgroup");
+    row.setAttribute("role", "row");
+    for (const cell of row.cells) cell.setAttribute("role", cell.localName === "th" ? "columnheader" : "cell");
+  }
 }
 
 /** The element that what is next within a place goes to. */
@@ -249,7 +383,7 @@ function isText(node: Node | null): node is Text {
   return node !== null && node.nodeType === 3;
 }
 
-function append(element: HTMLElement, text: string): void {
+function say(element: HTMLElement, text: string): void {
   const last = element.lastChild;
   if (isText(last) && last.length < NODE) last.appendData(text);
   else element.append(text);

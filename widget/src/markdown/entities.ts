@@ -1,8 +1,8 @@
 // Character references that models write: those of HTML 4, and by number. HTML 5 has 2,000 more, which stay text.
 
 const LATIN_1 = // U+00A0 to U+00FF, in order
-  "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro " +
-  "para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil " +
+  "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute " +
+  "micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil " +
   "Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave " +
   "Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml " +
   "igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute " +
@@ -23,7 +23,8 @@ const NAMED = new Map<string, string>();
 LATIN_1.split(" ").forEach((name, index) => NAMED.set(name, String.fromCharCode(0xa0 + index)));
 GREEK.split(" ").forEach((name, index) => {
   NAMED.set(name, String.fromCharCode(0x3b1 + index));
-  if (name !== "sigmaf") NAMED.set(name.replace(/^./, (first) => first.toUpperCase()), String.fromCharCode(0x391 + index));
+  const capital = name.replace(/^./, (first) => first.toUpperCase());
+  if (name !== "sigmaf") NAMED.set(capital, String.fromCharCode(0x391 + index));
 });
 for (const other of OTHERS.split(/ /)) NAMED.set(other.slice(0, -1), other.slice(-1));
 

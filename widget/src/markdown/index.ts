@@ -14,6 +14,6 @@ export interface MarkdownWriter {
 
 /** Show an answer in an element, which should have `white-space: pre-wrap`: line ends and spaces in paragraphs stay. */
 export function markdown(root: HTMLElement, options: MarkdownOptions = {}): MarkdownWriter {
-  const place = { element: root, leaf: null };
-  return new Parser(new DomRenderer(place, options), place);
+  const renderer = new DomRenderer(root, options);
+  return new Parser(renderer, renderer.root);
 }

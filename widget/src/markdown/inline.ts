@@ -142,7 +142,7 @@ export class Inline<N> {
     return to;
   }
 
-  /** Write text, letting go on the way of what has been open for too long: at the same place, however the text comes. */
+  /** Write text, and let go of what has been open for too long: at the same place, however the text comes. */
   #put(text: string): void {
     for (let oldest = this.#stack[0]; oldest !== undefined; oldest = this.#stack[0]) {
       const room = Math.max(oldest.at + (oldest.mark.endsWith("[") ? SPAN : EMPHASIS) - this.#written, 0);
@@ -234,7 +234,7 @@ export class Inline<N> {
     return { opens: left && (!right || markBefore), closes: right && (!left || markAfter) };
   }
 
-  /** Within a word (`2*3`), an emphasis is only begun if it may end soon: else all that follows would lean until then. */
+  /** Within a word (`2*3`), an emphasis only begins if it may end soon: else all that follows would lean till then. */
   #closedSoon(mark: string, from: number): Found<true> {
     const end = this.#rest.indexOf(mark, from);
     if (end >= 0 && end - from <= HELD) return true;

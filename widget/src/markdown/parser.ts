@@ -449,7 +449,7 @@ function isBare(text: string, mark: string): boolean {
   return text.length <= HELD && /^[ \t]*$/.test(text.slice(mark.length));
 }
 
-/** The line without so many columns of its indentation, or all there is, and its new column; tabs stand at every 4th. */
+/** The line without so many columns of its indentation, or all there are, and its new column. Tabs are 4 wide. */
 function dedent(line: string, column: number, columns: number): [line: string, column: number] {
   let at = 0;
   const end = column + columns;
