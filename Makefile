@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: serve test system check fix bench docs screenshots widget clean
+.PHONY: serve test system check fix bench docs screenshots widget release-check clean
 
 serve: $(VENV)/ready ## a page with a chat, and what answers on it; PORT=8001 where 8000 is taken
 	@$(BIN)/motamot serve $(if $(PORT),--port "$(PORT)")
@@ -39,6 +39,9 @@ screenshots: system $(VENV)/tested ## take the pictures in docs/images again
 bench: system $(VENV)/tested ## measure against peers; figures go to docs/performance.md
 	PYTHON=$(PYTHON) sh scripts/bench-peers.sh
 	$(BIN)/python -m bench
+
+release-check: $(VENV)/tested ## before a release: the examination twenty times on a busy machine, about an hour
+	$(BIN)/python -m tests.exam.again 20 --busy 2
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis widget/node_modules

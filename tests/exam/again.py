@@ -1,14 +1,15 @@
 """`python -m tests.exam.again 20`: the examination of the honest chatbot and of each broken one, so many times.
 
 A false alarm (the honest one fails somewhere) or a miss (a broken one passes where it is broken) is told, and the exit
-status is 1. Not in the suite: it takes minutes. `--busy N` keeps N processes of this machine busy meanwhile.
+status is 1. `make release-check` does so before a release; in the suite one round is run (`test_exam.py`), under load,
+too: `--busy N` keeps N processes of this machine busy meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import multiprocessing
+import os
 import sys
 import time
 
@@ -16,12 +17,8 @@ from motamot.exam.case import cases
 from motamot.exam.judging import Passed
 from motamot.exam.presets import PRESETS
 from tests.exam.chatbots import BROKEN, Chatbot
+from tests.exam.load import busy
 from tests.exam.test_exam import examined, front
-
-
-def _busy() -> None:
-    while True:
-        sum(range(10_000))
 
 
 async def once(broken: list[str]) -> list[str]:
@@ -51,22 +48,17 @@ def main() -> int:
     parser.add_argument("times", type=int)
     parser.add_argument("--busy", type=int, default=0, metavar="N")
     told = parser.parse_args()
-    others = [multiprocessing.Process(target=_busy, daemon=True) for _ in range(told.busy)]
-    for one in others:
-        one.start()
     failed = 0
-    try:
+    with busy(told.busy):
         for number in range(1, told.times + 1):
             began = time.monotonic()
             wrong = asyncio.run(once(list(BROKEN)))
             failed += bool(wrong)
             became = "as it should be" if not wrong else "WRONG"
-            print(f"run {number}: {became}, {time.monotonic() - began:.0f} s", flush=True)
+            load = os.getloadavg()[0]
+            print(f"run {number}: {became}, {time.monotonic() - began:.0f} s, load {load:.1f}", flush=True)
             for line in wrong:
                 print(f"  {line}", flush=True)
-    finally:
-        for one in others:
-            one.terminate()
     print(f"{told.times - failed} of {told.times} runs without a false alarm and without a miss")
     return 1 if failed else 0
 

@@ -221,7 +221,7 @@ class TestThePlace:
     @pytest.mark.parametrize(
         ("ended_at", "named", "why"),
         [
-            (1.0, False, "the page was gone when the answer had ended"),
+            (1.0, False, "the page was gone when the answer had ended, or did not respond"),
             (1.0, True, "no element fits --answer"),
             (None, False, "the answer had not ended when the visit did"),
         ],

@@ -1,9 +1,9 @@
-"""The examination tells an honest chatbot from each broken one: no false alarm, and no miss."""
+"""The examination tells an honest chatbot from each broken one: no false alarm, and no miss, on a busy machine too."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +18,7 @@ from motamot.exam.tools import Tool
 from motamot.findings import Level, Promise
 from motamot.scripted import ScriptedModel, load_scripts
 from tests.exam.chatbots import BROKEN, Chatbot, serving, serving_app
+from tests.exam.load import busy
 
 KEPT = '{"message": "{{message}}", "conversation": "{{conversation}}"}'
 RAW = ("writes one data line", "splits at sentences")
@@ -50,7 +51,14 @@ def told(verdicts: Sequence[Verdict]) -> list[tuple[int, str, tuple[str, ...], s
     return [(one.case.number, str(one.passed), one.problems, one.reason) for one in verdicts]
 
 
+@pytest.fixture
+def loaded() -> Iterator[None]:
+    with busy():
+        yield
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("loaded")
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("preset", "path"),
@@ -67,6 +75,7 @@ def test_an_honest_chatbot_passes_every_case_that_can_be_judged(preset: Preset, 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("loaded")
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_chatbot_fails_where_it_is_broken(name: str) -> None:

@@ -73,3 +73,19 @@ def test_which_end_of_a_page_went_wrong_is_told() -> None:
                 await PageExaminer(url + "/page", model).warm_up()
 
     asyncio.run(scenario())
+
+
+def test_a_page_that_is_gone_is_not_asked_for_all_cases() -> None:
+    async def scenario() -> list[Verdict]:
+        chosen = [case for case in cases() if case.page][:8]
+        async with ScriptedModel(scripts(tuple(chosen))) as model:
+            async with serving(Chatbot(model=model.url)) as url:
+                examiner = PageExaminer(url + "/page", model)
+                await examiner.warm_up()
+            return await examiner.run(chosen)
+
+    verdicts = asyncio.run(scenario())
+    assert {one.passed for one in verdicts} == {Passed.COULD_NOT_RUN}
+    reasons = [one.reason for one in verdicts]
+    assert all("cannot be opened" in reason for reason in reasons[:3])
+    assert set(reasons[3:]) == {"not asked: the 3 before it could not be, either"}

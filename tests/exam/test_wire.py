@@ -223,3 +223,18 @@ def test_what_comes_back_for_the_rest_asks_nothing_anew(
 ) -> None:
     asked = Request(url="http://h/flux", headers=tuple(headers.items()))
     assert asks_anew(Stream(asked, 1_000.0, "EventSource", 1.0, status=status, end=end)) == anew
+
+
+def test_of_many_requests_those_that_are_over_make_room_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page may tell its server of each key that is pressed."""
+    monkeypatch.setattr(module, "STREAMS", 20)
+    browser = Browser()
+    for number in range(50):
+        browser.asked(number=f"key {number}", at=100.0 + number)
+        browser.answered("application/json", number=f"key {number}", at=100.1 + number)
+        browser.finished(number=f"key {number}", at=100.2 + number)
+    browser.asked(number="chat", at=160.0)
+    browser.answered(number="chat", at=160.1)
+    browser.data(BODY, number="chat", at=160.2)
+    assert len(browser.streams) == 20
+    assert browser.streams[-1].tape().body == BODY

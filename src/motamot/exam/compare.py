@@ -77,7 +77,9 @@ def _unseen(heard: Heard) -> str:
     """Why nothing was seen of the page."""
     if heard.tape.ended_at is None:
         return "the answer had not ended when the visit did"
-    return "no element fits --answer" if heard.named else "the page was gone when the answer had ended"
+    return (
+        "no element fits --answer" if heard.named else "the page was gone when the answer had ended, or did not respond"
+    )
 
 
 # --- once

@@ -22,6 +22,7 @@ FIND_SECONDS = 10  # until the place to type in is there, or a question has made
 LAUNCH_SECONDS = 1.5  # without a place to type in: then a button that opens a panel is pressed, where there is one
 ENTER_SECONDS = 1.0  # after Enter: a question that still stands there was not sent by it
 STEP_SECONDS = 0.1
+FRAMES = 50  # of all pages, that are looked into
 
 _INPUTS = "textarea, input[type=text], input[type=search], input:not([type]), [contenteditable=true], [role=textbox]"
 _LAUNCHERS = "[aria-haspopup=dialog], [aria-expanded=false]"
@@ -73,20 +74,26 @@ class Hands:
         """
         from playwright.async_api import Error
 
-        await box.fill(text, timeout=FIND_SECONDS * 1000)
+        try:
+            await box.fill(text, timeout=FIND_SECONDS * 1000)
+            if self.button is None:
+                await box.press("Enter", timeout=FIND_SECONDS * 1000)
+        except Error:
+            busy = "it takes no text, or is too busy to"
+            raise MotamotError(f"nothing could be typed on the page within {FIND_SECONDS} s: {busy}") from None
         if self.button is not None:
             await self._press(await self._located(self.button, "button"))
             return
-        await box.press("Enter", timeout=FIND_SECONDS * 1000)
         deadline = time.time() + ENTER_SECONDS
         try:
-            while text in await _typed(box):
-                if time.time() > deadline:
-                    if (button := (await box.evaluate_handle(_SENDS)).as_element()) is not None:
-                        await button.click(timeout=FIND_SECONDS * 1000)
-                    return
-                await asyncio.sleep(STEP_SECONDS)
-        except Error:
+            async with asyncio.timeout(FIND_SECONDS):
+                while text in await _typed(box):
+                    if time.time() > deadline:
+                        if (button := (await box.evaluate_handle(_SENDS)).as_element()) is not None:
+                            await button.click()
+                        return
+                    await asyncio.sleep(STEP_SECONDS)
+        except (Error, TimeoutError):
             return  # the page goes elsewhere with the question, or cannot be pressed: what it asks will tell
 
     async def ask_pages(self, call: str, given: Mapping[str, Any] | None = None) -> list[Any]:
@@ -94,7 +101,8 @@ class Hands:
         from playwright.async_api import Error
 
         told = []
-        for frame in [frame for page in self.context.pages for frame in page.frames]:
+        frames = [frame for page in self.context.pages for frame in page.frames]
+        for frame in frames[:FRAMES]:
             script = f"({{given, since}}) => globalThis.__motamotShown?.{call}"
             try:
                 async with asyncio.timeout(FIND_SECONDS):
@@ -145,7 +153,7 @@ class Hands:
 
     async def _everywhere(self, selector: str) -> list[Locator]:
         found = await _visible(self.page.main_frame, selector)
-        for frame in self.page.frames[1:] if not found else ():
+        for frame in self.page.frames[1:FRAMES] if not found else ():
             found += await _visible(frame, selector)
         return found
 
@@ -163,15 +171,17 @@ _HIDDEN = ": name it with --into SELECTOR, or what opens the chat with --open SE
 
 async def _typed(box: Locator) -> str:
     """What stands in the place to type in."""
-    told = await box.evaluate("(box) => box.value ?? box.textContent", timeout=FIND_SECONDS * 1000)
-    return str(told or "")
+    return str(await box.evaluate("(box) => box.value ?? box.textContent") or "")
 
 
 async def _visible(frame: Frame, selector: str) -> list[Locator]:
     from playwright.async_api import Error
 
     try:
-        return await frame.locator(selector).filter(visible=True).all()
+        async with asyncio.timeout(FIND_SECONDS):
+            return await frame.locator(selector).filter(visible=True).all()
+    except TimeoutError:
+        return []  # of a page that does nothing but compute
     except Error as error:
         if not any(word in error.message for word in ("destroyed", "detached", "navigat")):
             raise

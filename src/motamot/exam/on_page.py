@@ -27,6 +27,7 @@ __all__ = ["PageExaminer"]
 
 _CLAIMS = frozenset({"history", "memory", "ends", "errors"})
 _SECONDS = 30.0  # for one answer
+_VAIN = 3  # visits one after the other that come to nothing: so would the others, half a minute each
 
 
 @dataclass(slots=True)
@@ -56,11 +57,15 @@ class PageExaminer:
 
     async def run(self, chosen: Sequence[Case]) -> list[Verdict]:
         """Those of these cases that a page can be asked, one after the other. Returns: their verdicts, by number."""
-        verdicts = []
-        for case in chosen:
-            if case.page:
+        verdicts: list[Verdict] = []
+        for case in filter(lambda case: case.page, chosen):
+            last = verdicts[-_VAIN:]
+            if len(last) == _VAIN and all(one.passed is Passed.COULD_NOT_RUN for one in last):
+                reason = f"not asked: the {_VAIN} before it could not be, either"
+                verdicts.append(Verdict(case=case, passed=Passed.COULD_NOT_RUN, reason=reason))
+            else:
                 verdicts.append(await self._case(case))
-                self.told(verdicts[-1])
+            self.told(verdicts[-1])
         return verdicts
 
     async def _case(self, case: Case) -> Verdict:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -16,18 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 from motamot.errors import MotamotError
 from motamot.exam.browser import opened
-from motamot.exam.hands import FIND_SECONDS, STEP_SECONDS, Hands
+from motamot.exam.hands import FIND_SECONDS, FRAMES, STEP_SECONDS, Hands
 from motamot.exam.wire import RECONNECT_SECONDS, Stream, Wire, asks_anew, same_requests
 from motamot.tape import Tape
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, CDPSession, Frame, Page
+    from playwright.async_api import BrowserContext, CDPSession, Dialog, Frame, Page
 
 __all__ = ["Heard", "Look", "Plan", "visit"]
 
 CANDIDATES = 40  # elements of a page that may hold the answer
 POST_BYTES = 1_000_000  # of a request's body: two requests are told apart by it
 PLAIN_SECONDS = 3  # a POST whose answer is no stream is taken for the chat's if no stream has begun by then
+LOAD_SECONDS = 15  # for all that a page has in it; then it is used as it is
+WINDOWS = 5  # of one page; more are closed
+USUAL = 3  # dialogs, windows, or moves elsewhere, that need no word
 QUIET_SECONDS = 20  # a stream that stays open and says nothing for so long has said all it had to say
 SETTLE_SECONDS = (0.7, 4.0)  # after an answer's end: as long as the page must not change, and no longer than this
 
@@ -102,7 +106,7 @@ async def visit(url: str, plan: Plan, *, stop: asyncio.Event, tell: Callable[[st
     async with opened(window=plan.window) as browser:
         from playwright.async_api import Error
 
-        context = await browser.new_context(no_viewport=plan.window or None)
+        context = await browser.new_context(no_viewport=plan.window or None, accept_downloads=plan.window)
         async with _visitor(context, plan, stop, tell) as visitor:
             try:
                 await visitor.open(url)
@@ -116,7 +120,11 @@ async def visit(url: str, plan: Plan, *, stop: asyncio.Event, tell: Callable[[st
                     await visitor.hear_one()
             except Error as error:
                 if not visitor.gone:
-                    raise MotamotError("the page could not be visited", detail=_first(error.message)) from error
+                    told = f"the page could not be visited{visitor.odd()}"
+                    raise MotamotError(told, detail=_first(error.message)) from error
+            except MotamotError as error:
+                error.message += visitor.odd()
+                raise
             return await visitor.heard_all()
 
 
@@ -129,8 +137,9 @@ async def _visitor(
     hands = Hands(context, page, plan.into, plan.button, plan.answer, plan.opens)
     visitor = _Visitor(context, page, hands, plan, stop, tell)
     page.on("close", lambda _: visitor.left())
-    context.on("page", lambda other: visitor.do(visitor.attach(other)))
-    page.on("framenavigated", lambda frame: visitor.do(visitor.attach_frame(frame)))
+    context.on("dialog", lambda dialog: visitor.do(visitor.dismiss(dialog)))
+    context.on("page", lambda other: visitor.do(visitor.opened(other)))
+    page.on("framenavigated", lambda frame: visitor.do(visitor.went(frame)))
     await visitor.attach(page)
     try:
         yield visitor
@@ -152,6 +161,7 @@ class _Visitor:
     streams: list[Stream] = field(default_factory=list)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     _frames: set[Frame] = field(default_factory=set)
+    _odd: Counter[str] = field(default_factory=Counter)  # what a page may do once, and does not go on to do
 
     # --- the network
 
@@ -179,9 +189,25 @@ class _Visitor:
         """Hear the network of a page."""
         await self._listen(await self.context.new_cdp_session(page))
 
-    async def attach_frame(self, frame: Frame) -> None:
+    async def opened(self, page: Page) -> None:
+        """A window that the page opened: heard, too, unless it opens one after the other."""
+        self._odd["opened {} windows"] += 1
+        if len(self.context.pages) > WINDOWS and not self.plan.window:
+            await page.close()
+        else:
+            await self.attach(page)
+
+    async def dismiss(self, dialog: Dialog) -> None:
+        """No visitor is there to press anything."""
+        self._odd["showed {} dialogs"] += 1
+        await dialog.dismiss()
+
+    async def went(self, frame: Frame) -> None:
         """Hear a frame that has a process of its own, as a widget of another site has."""
-        if frame.parent_frame is None or frame in self._frames:
+        if frame.parent_frame is None:
+            self._odd["went elsewhere {} times"] += 1
+            return
+        if frame in self._frames or len(self._frames) > FRAMES:
             return
         session = await self.context.new_cdp_session(frame)  # refused where it shares its page's
         self._frames.add(frame)
@@ -200,15 +226,22 @@ class _Visitor:
         session.on("Network.loadingFailed", wire.loading_failed)
         await session.send("Network.enable", {"maxPostDataSize": POST_BYTES})
 
+    def odd(self) -> str:
+        """What the page did again and again, as the end of a sentence: it may be why it could not be visited."""
+        told = [what.format(times) for what, times in self._odd.items() if times > USUAL]
+        return f"; it {' and '.join(told)}" if told else ""
+
     # --- the page
 
     async def open(self, url: str) -> None:
         from playwright.async_api import Error
 
         try:
-            response = await self.page.goto(url, wait_until="load", timeout=self.plan.seconds * 1000)
+            response = await self.page.goto(url, wait_until="domcontentloaded", timeout=self.plan.seconds * 1000)
         except Error as error:
             raise MotamotError(f"the page {url} cannot be opened", detail=_first(error.message)) from error
+        with contextlib.suppress(Error):  # an image that never ends holds nobody up
+            await self.page.wait_for_load_state("load", timeout=LOAD_SECONDS * 1000)
         if response is not None and response.status >= 400 and not self.plan.window:
             login = ": it wants a login; chat in a window, where you can log in (without --send and --headless)"
             wants = login if response.status in (401, 403) else ""
@@ -270,9 +303,13 @@ class _Visitor:
         return bool(stream.tape().pieces) and time.time() - stream.wall(stream.last_at) > QUIET_SECONDS
 
     def _all_said(self) -> bool:
-        """The answers have, and no request waits for its response."""
-        waiting = [stream for stream in self._news() if stream.status is None and stream.open]
-        return not waiting and all(map(self._said, self._answers()))
+        """The answers have, and no request waits for its response; behind a stream's end, not for ever."""
+        answers = self._answers()
+        ends = [stream.wall(stream.last_at) for stream in answers if stream.streams]
+        waiting = any(stream.status is None and stream.open for stream in self._news())
+        if waiting and time.time() - max(ends, default=time.time()) < PLAIN_SECONDS:
+            return False
+        return all(map(self._said, answers))
 
     async def _answered(self, asked_at: float) -> bool:
         """Wait for the end of what was asked. Returns: whether anything was asked at all."""

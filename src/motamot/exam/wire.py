@@ -168,7 +168,7 @@ class Wire:
 
     def request_will_be_sent(self, event: Mapping[str, Any]) -> None:
         """`Network.requestWillBeSent`."""
-        if event.get("type") not in _SCRIPTS or len(self.streams) >= STREAMS:
+        if event.get("type") not in _SCRIPTS or not self._room():
             return
         told = event["request"]
         asked = Request(
@@ -183,6 +183,15 @@ class Wire:
             self.streams.remove(self._by_id[event["requestId"]])
         self._by_id[event["requestId"]] = stream
         self.streams.append(stream)
+
+    def _room(self) -> bool:
+        """Whether one more is kept: of many, the oldest that was no stream and is over makes room."""
+        if len(self.streams) < STREAMS:
+            return True
+        over = next((stream for stream in self.streams if not stream.streams and not stream.open), None)
+        if over is not None:
+            self.streams.remove(over)
+        return over is not None
 
     async def response_received(self, event: Mapping[str, Any]) -> None:
         """`Network.responseReceived`: from here on the bytes of what may be an answer are asked for."""
