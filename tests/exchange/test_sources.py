@@ -90,6 +90,8 @@ def test_a_mark_of_another_kind_counts_as_a_word_of_its_own() -> None:
 
 def test_a_source_given_twice_is_told_once() -> None:
     assert cited("So [1] and [1].", [Given(ONE), Given(ONE, 3)]) == [ONE]
+    renamed = Cited(title="One, renamed meanwhile", url=ONE.url, mark=ONE.mark)
+    assert cited("So [1] and [1].", [Given(ONE), Given(renamed, 3)]) == [renamed]
 
 
 @pytest.mark.parametrize("part", ["[", "`", "[1", "`a", "[[1]", "``` ", "]", "【", "https://help.example/two"])
@@ -227,13 +229,13 @@ def test_what_an_answer_of_ones_own_has_told_is_not_told_again(tmp_path: Path) -
     async def own(question: Question) -> AsyncIterator[AnswerEvent]:
         async for event in question.model_answer():
             yield event
-        yield ONE
+        yield Cited(title="The first page", url=ONE.url)
 
     async def scenario() -> None:
         async with world(tmp_path, [calls("one"), [{"say": "So [1]."}]], tools=[page]) as w:
             loop: Any = w.answer
             w.answer = OwnAnswer(generator=own, price=loop.price, model_answer=loop)
-            assert sources((await w.ask())[1]) == [ONE]
+            assert sources((await w.ask())[1]) == [Cited(title="The first page", url=ONE.url)]
 
     run(scenario())
 

@@ -198,6 +198,12 @@ def test_every_client_of_the_server_is_told_the_sources(tmp_path: Path, help_fil
             assert whole["sources"] == [
                 {"title": "Booking a seat", "url": f"{BASE}/booking", "quote": None, "mark": "[2]"}
             ]
+            url = f"{served.url}/api/conversations/{whole['conversation']}"
+            async with served.client.get(url) as response:
+                [row] = (await response.json())["exchanges"]
+            assert [(one["title"], one["mark"]) for one in row["sources"]] == [("Booking a seat", "[2]")], (
+                "after a reload"
+            )
             body = {"message": "Until when?"}
             async with served.client.post(f"{served.url}/api/chat/stream", json=body) as response:
                 events = [json.loads(event.data) for event in await served.events(response)]

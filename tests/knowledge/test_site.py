@@ -82,6 +82,19 @@ def test_single_pages_and_markdown_are_read(output: Path) -> None:
     run(scenario())
 
 
+def test_of_a_sites_first_page_the_way_to_all_of_them_is_told(output: Path) -> None:
+    async def scenario() -> None:
+        async with site({"/": html("Home", "Welcome.")}) as made:
+            found = await read(output, f"{made.url}/")
+            assert told(found, made) == ["/ is read as one page; for the site name its sitemap, as /sitemap.xml"]
+            made.pages["/robots.txt"] = body(f"Sitemap: {made.url}/all.xml".encode())
+            found = await read(output, f"{made.url}/")
+            assert told(found, made) == [f"/ is read as one page; for the site name {made.url}/all.xml"]
+            assert found.faults == 0
+
+    run(scenario())
+
+
 def test_unchanged_pages_are_not_sent_or_not_taken_apart_again(output: Path) -> None:
     async def scenario() -> None:
         async def tagged(request: web.Request) -> web.StreamResponse:

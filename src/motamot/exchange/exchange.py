@@ -233,9 +233,10 @@ class Exchange:
         """Put the sources of what is shown behind it. Returns: the number of the last event that counts as shown."""
         shown = self._shown(ending)
         if self.given:
-            told = {event for event in self.log.events if isinstance(event, Cited)}  # by an answer of somebody's own
+            # An answer of somebody's own may have told some itself.
+            told = {event.url or event.title for event in self.log.events if isinstance(event, Cited)}
             for source in cited(self.log.text(shown), self.given):
-                if source not in told:
+                if (source.url or source.title) not in told:
                     self.log.append(source)
                     self._note(source, numbered=True)
             self.given = []

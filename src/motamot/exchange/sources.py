@@ -62,13 +62,20 @@ def cited(text: str, given: Sequence[Given]) -> list[Cited]:
     if any(one.source.mark for one in given):
         for mark, at in _marks(_without_code(text)):
             marks.setdefault(mark, []).append(at)
-    found: dict[Cited, int] = {}
+    found: dict[tuple[str | None, str], tuple[int, Cited]] = {}
     for one in given:
         places = [*_of_mark(one.source.mark, text, marks), *_of_address(one.source.url, text, one.after)]
         places = [at for at in places if at >= one.after]
         if places:
-            found[one.source] = min(found.get(one.source, len(text)), *places)
-    return sorted(found, key=found.__getitem__)
+            source = one.source
+            name = source.mark, source.url or source.title
+            first, _ = found.get(name, (len(text), source))
+            found[name] = min(first, *places), source
+    return [source for _, source in sorted(found.values(), key=_place)]
+
+
+def _place(found: tuple[int, Cited]) -> int:
+    return found[0]
 
 
 _GROUP = re.compile(r"\[([^\[\]\n]{1,200})\]|【([^【】\n]{1,200})】")

@@ -40,6 +40,7 @@ CREATE VIRTUAL TABLE search USING fts5(
 );
 """
 _COLUMNS = ("key", "title", "url", "section", "version", "etag", "modified")
+_NO_SEARCH = "this Python's SQLite has no full-text search (FTS5), which the pages need; another Python has"
 _LINK_TARGET = re.compile(r"\]\([^()\s]*\)")
 
 
@@ -77,6 +78,8 @@ def connect(file: Path) -> Iterator[sqlite3.Connection]:
                 raise SettingsError(f"{file} was made by another version of `motamot learn`: make it again")
             yield connection
     except sqlite3.DatabaseError as error:
+        if "fts5" in str(error):
+            raise SettingsError(_NO_SEARCH) from None
         raise SettingsError(
             f"{file} is not a file that `motamot learn` has made, or is damaged", detail=str(error)
         ) from None
@@ -132,7 +135,7 @@ def write(file: Path, kept: Kept) -> None:
         fresh = None
     except sqlite3.OperationalError as error:
         if "fts5" in str(error):
-            raise StoreError("this Python's SQLite has no full-text search (FTS5); another Python has") from None
+            raise StoreError(_NO_SEARCH) from None
         raise StoreError(f"{file} cannot be written: {error}") from None
     except (OSError, sqlite3.Error) as error:
         why = error.strerror if isinstance(error, OSError) else None

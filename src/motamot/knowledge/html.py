@@ -61,8 +61,8 @@ def read(text: str) -> Page:
             raise Unreadable(f"takes more than {bounds.PAGE_CPU_SECONDS:g} seconds to take apart")
     reader.flush()
     blocks = reader.chosen()
-    first = next((block.text for block in blocks if block.level == 1), "")
-    # A site's own name may be the only h1 that stands outside of the main part: the page's title says more then.
+    first = next((block.text for block in blocks if block.level == 1), "") or reader.heading
+    # A site's own name is often an h1 outside of all parts: the page's title says more then.
     title = line(first or "".join(reader.title), bounds.TITLE_CHARACTERS)
     url = address(reader.canonical)
     return Page(title=title, url=url, passages=passages(blocks, line(first, bounds.HEADING_CHARACTERS)))
@@ -72,6 +72,7 @@ class _Reader:
     def __init__(self) -> None:
         self.title: list[str] = []
         self.canonical: str | None = None
+        self.heading = ""  # the first of level 1 in the main part, or in an article around it
         self._found: list[tuple[Block, int]] = []  # with how surely it is the article's: 2 main, 1 article, 0 neither
         self._open: list[str] = []
         self._opened: Counter[str] = Counter()
@@ -189,7 +190,10 @@ class _Reader:
         elif self._item:
             text, self._item = self._item + text, ""
         if text:
-            self._found.append((Block(text, self._level), 2 if self._main else 1 if self._article else 0))
+            sure = 2 if self._main else 1 if self._article else 0
+            self._found.append((Block(text, self._level), sure))
+            if self._level == 1 and sure and not self.heading:
+                self.heading = text
 
     def chosen(self) -> list[Block]:
         """The blocks of the surest part that has any text."""

@@ -89,6 +89,10 @@ class _Reading:
             if not looks_like_one(body):
                 _check_size(body)
                 self.seen.add(urldefrag(root).url)
+                if urlsplit(root).path in ("", "/"):
+                    listed = (await self.fetcher.robots(root)).sitemaps
+                    whole = clean(listed[0]) if listed else "its sitemap, as /sitemap.xml"
+                    self.found.notes.append(Note(root, f"is read as one page; for the site name {whole}", fault=False))
                 await self._take(urldefrag(root).url, root, replace(fetched, body=body))
                 return
             pages = await self._listed(body, root, 0)
@@ -136,9 +140,12 @@ class _Reading:
             for url in waiting:
                 await self._page(url, root)
 
+        begun = len(self.found.articles)
         async with asyncio.TaskGroup() as group:
             for _ in range(bounds.AT_ONCE):
                 group.create_task(work())
+        order = {url: number for number, url in enumerate(taken)}
+        self.found.articles[begun:] = sorted(self.found.articles[begun:], key=lambda found: order[found[0].key])
 
     async def _page(self, url: str, root: str) -> None:
         known = self.known.get(url)
