@@ -16,6 +16,7 @@ from motamot.exchange.exchange import Visible
 from tests.page.support import Chat, Chromium, chat, opened
 from tests.widget.axe import violations
 from tests.widget.shop import at, site
+from tests.widget.test_panel import sideways
 
 RICH = """# Returns
 
@@ -116,7 +117,7 @@ def test_axe_finds_nothing_however_an_answer_ended(chromium: Chromium, tmp_path:
                 await reader.page.keyboard.press("Escape")
             await reader.ended(outcome)
             for colours in ("light", "dark"):
-                await reader.page.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+                await reader.page.emulate_media(color_scheme=colours)
                 assert await violations(reader.page) == []
 
     chromium.run(scenario)
@@ -190,7 +191,7 @@ def test_text_has_its_contrast_on_every_ground(chromium: Chromium, tmp_path: Pat
             await reader.ended("truncated")
             await page.locator("#reading").click()
             for colours in ("light", "dark"):
-                await page.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+                await page.emulate_media(color_scheme=colours)
                 assert await violations(page) == []
                 if contrast == "high":
                     await enhanced(page)
@@ -199,5 +200,304 @@ def test_text_has_its_contrast_on_every_ground(chromium: Chromium, tmp_path: Pat
         found = await page.evaluate("""() => axe.run({runOnly: ['color-contrast-enhanced']})
             .then(({violations}) => violations.flatMap(({nodes}) => nodes.map(({any}) => any[0].message)))""")
         assert found == []
+
+    chromium.run(scenario)
+
+
+def test_the_button_gives_the_focus_to_the_question_and_escape_gives_it_back(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    """Escape stops an answer first."""
+
+    async def scenario(browser: Browser) -> None:
+        with site() as shop:
+            async with chat(tmp_path, [GATED], origins=[shop.origin]) as served:
+                shop["/"] = page_of(served)
+                async with at(browser, shop.origin + "/") as reader:
+                    page = reader.page
+                    await page.get_by_role("link", name="Terms", exact=True).focus()
+                    await page.keyboard.press("Tab")
+                    assert await reader.focused() == "button"
+                    await page.keyboard.press("Enter")
+                    assert await reader.focused() == "question"
+                    launcher = page.locator("motamot-launcher #button")
+                    await expect(launcher).to_have_attribute("aria-expanded", "true")
+                    await page.keyboard.type("Where is it?")
+                    await page.keyboard.press("Enter")
+                    await reader.shows("It is ")
+                    await page.keyboard.press("Escape")
+                    await reader.ended("stopped")
+                    assert await reader.focused() == "question"
+                    await page.keyboard.press("Escape")
+                    await expect(page.locator("motamot-launcher #panel")).to_be_hidden()
+                    await expect(launcher).to_have_attribute("aria-expanded", "false")
+                    assert await reader.focused() == "button"
+                    assert await served.outcomes() == ["stopped"]
+
+    chromium.run(scenario)
+
+
+def test_everything_can_be_reached_and_left_by_keyboard(chromium: Chromium, tmp_path: Path) -> None:
+    """From the page's link through all of the chat and out again: every control once, in the order of reading."""
+
+    async def scenario(browser: Browser) -> None:
+        with site() as shop:
+            async with chat(tmp_path, [[{"say": RICH}, {"finish": "length"}]], origins=[shop.origin]) as served:
+                shop["/"] = page_of(served, attributes="data-open")
+                async with at(browser, shop.origin + "/") as reader:
+                    await reader.ask("Hello")
+                    await reader.ended("truncated")
+                    await reader.page.get_by_role("link", name="Terms", exact=True).focus()
+                    seen: list[str] = []
+                    while len(seen) < 40:
+                        await reader.page.keyboard.press("Tab")
+                        if await reader.page.evaluate("document.activeElement === document.body"):
+                            break  # past the end of the page
+                        seen.append(await reader.focused())
+                    controls = ["fresh", "remove", "reading", "language", "close", "log"]
+                    inside = ["copy", "regenerate", "more", "question", "send", "button"]
+                    assert seen[:6] == controls
+                    assert seen[-6:] == inside
+                    assert "code-copy" in seen
+
+    chromium.run(scenario)
+
+
+LISTEN = """() => {
+    window.said = []
+    const root = document.querySelector("motamot-chat").shadowRoot
+    for (const region of root.querySelectorAll("[role=status], [role=alert], [aria-live]")) {
+        new MutationObserver(() => {
+            const text = region.textContent.trim()
+            if (text !== "") window.said.push(`${region.getAttribute("role")}: ${text}`)
+        }).observe(region, { childList: true, characterData: true, subtree: true })
+    }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("script", "end"),
+    [
+        ([{"say": ["One ", "two ", "three."]}], "status: The answer is here."),
+        (
+            [{"say": ["One ", "two "]}, {"finish": "length"}],
+            "status: Cut off: the answer has reached its greatest length.",
+        ),
+        ([{"say": "One "}, *CLOSE], "alert: The connection to the model was cut in the middle of its answer."),
+    ],
+    ids=["complete", "cut", "failed"],
+)
+def test_who_listens_hears_once_that_it_comes_and_once_how_it_ended(
+    chromium: Chromium, tmp_path: Path, script: list[dict[str, Any]], end: str
+) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, [script]) as served, opened(browser, served.url) as reader:
+            await reader.page.evaluate(LISTEN)
+            await reader.ask("Hello")
+            await expect(reader.answer()).to_have_attribute("aria-busy", "false")
+            said = await reader.page.evaluate("said")
+            assert said[0] == "status: The answer is coming."
+            assert len(said) == 2
+            assert said[1].split(".")[0] == end.split(".")[0]
+
+    chromium.run(scenario)
+
+
+@pytest.mark.parametrize("gone", ["#remove", ".copy"])
+def test_a_button_that_goes_by_itself_does_not_take_the_focus_along(
+    chromium: Chromium, tmp_path: Path, gone: str
+) -> None:
+    """Another tab goes on with the conversation, then deletes it, while the focus is on what this takes away."""
+
+    async def scenario(browser: Browser) -> None:
+        scripts = [[{"say": "One."}], [{"say": "Two."}]]
+        async with chat(tmp_path, scripts) as served:
+            context = await browser.new_context(base_url=served.url)
+            async with opened(context, served.url) as one:
+                await one.ask("First?")
+                await one.ended("complete")
+                async with opened(context, served.url) as two:
+                    await two.ended("complete")
+                    await two.page.locator(".regenerate").focus()
+                    await one.ask("Second?")
+                    await two.shows("Two.")
+                    assert await two.focused() == "question"
+                    await two.page.locator(gone).first.focus()
+                    await one.page.locator("#remove").click()
+                    await one.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+                    await expect(two.page.locator("#welcome")).to_be_visible()
+                    assert await two.focused() == "question"
+                    assert await one.focused() == "question"
+            await context.close()
+
+    chromium.run(scenario)
+
+
+@pytest.mark.parametrize("where", [(320, 256), (320, 568), (640, 400)])
+def test_nothing_scrolls_sideways_on_a_small_or_enlarged_page(
+    chromium: Chromium, tmp_path: Path, where: tuple[int, int]
+) -> None:
+    """320 pixels are a window of 1280 at 400 %, 640 one at 200 % (WCAG 1.4.10, 1.4.4)."""
+
+    async def scenario(browser: Browser) -> None:
+        width, height = where
+        with site() as shop:
+            script = [{"say": RICH + "A" * 300}, {"finish": "length"}]
+            async with chat(tmp_path, [script], origins=[shop.origin]) as served:
+                shop["/"] = page_of(served)
+                async with at(browser, f"{shop.origin}/", viewport={"width": width, "height": height}) as reader:
+                    assert await sideways(reader.page) == []
+                    await reader.page.locator("motamot-launcher #button").click()
+                    await reader.ask("How do I return a very, very long and quiteunbreakable" + "word" * 20 + "?")
+                    await reader.ended("truncated")
+                    assert await sideways(reader.page) == []
+                    log = await reader.page.locator("#log").bounding_box()
+                    assert log is not None and log["height"] >= 90, "there is room to read"
+                    machine = await reader.page.locator("#machine").bounding_box()
+                    assert machine is not None and machine["y"] + machine["height"] <= height
+                    await reader.page.locator("#remove").click()
+                    assert await sideways(reader.page) == []
+
+    chromium.run(scenario)
+
+
+SMALL = """(least) => {
+    const found = []
+    const visit = (root) => { for (const one of root.querySelectorAll("*")) {
+        if (one.shadowRoot) visit(one.shadowRoot)
+        const target = one.matches("#reading-panel input") ? one.closest("label") : one
+        if (!one.matches("button, select, textarea, input:not([disabled]), summary")) continue
+        const { width, height } = target.getBoundingClientRect()
+        const small = width < least || height < least
+        if (small && target.checkVisibility()) found.push(`${one.localName}#${one.id} ${width}x${height}`)
+    } }
+    visit(document)
+    return found
+}"""
+
+
+@pytest.mark.parametrize("least", [24, 44])
+def test_what_is_pressed_is_large_enough(chromium: Chromium, tmp_path: Path, least: int) -> None:
+    """24 pixels (WCAG 2.5.8), and 44 under a finger (2.5.5)."""
+
+    async def scenario(browser: Browser) -> None:
+        fingers = (
+            {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True} if least == 44 else {}
+        )
+        with site() as shop:
+            script = [{"think": "Hm."}, {"say": RICH}, {"finish": "length"}]
+            async with chat(tmp_path, [script], origins=[shop.origin], visible=Visible(reasoning=True)) as served:
+                shop["/"] = page_of(served)
+                async with at(browser, f"{shop.origin}/", **fingers) as reader:
+                    assert await reader.page.evaluate(SMALL, least) == []
+                    await reader.page.locator("motamot-launcher #button").click()
+                    await reader.ask("Hello")
+                    await reader.ended("truncated")
+                    assert await reader.page.evaluate(SMALL, least) == []
+                    await reader.page.locator("#reading").click()
+                    assert await reader.page.evaluate(SMALL, least) == []
+                    await reader.page.keyboard.press("Escape")
+                    await reader.page.locator("#remove").click()
+                    assert await reader.page.evaluate(SMALL, least) == []
+
+    chromium.run(scenario)
+
+
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+KEYBOARD = """
+    const seen = new EventTarget()
+    Object.assign(seen, { height: innerHeight, offsetTop: 0, scale: 1 })
+    Object.defineProperty(window, "visualViewport", { value: seen })
+    window.keyboard = (height) => {
+        Object.assign(seen, { height: innerHeight - height, offsetTop: height === 0 ? 0 : 20 })
+        seen.dispatchEvent(new Event("resize"))
+    }
+"""
+
+
+def test_on_a_phone_the_chat_fills_the_window_above_the_keyboard(chromium: Chromium, tmp_path: Path) -> None:
+    """What is behind it is neither read out nor reached; its own button, Escape and the way back close it."""
+
+    async def scenario(browser: Browser) -> None:
+        with site() as shop:
+            async with chat(tmp_path, [[{"say": "Yes."}], GATED], origins=[shop.origin]) as served:
+                shop["/"] = page_of(served, attributes="data-open")
+                context = await browser.new_context(**PHONE)
+                await context.add_init_script(KEYBOARD)
+                async with at(context, f"{shop.origin}/") as reader:
+                    page = reader.page
+                    launcher, panel = page.locator("motamot-launcher #button"), page.locator("motamot-launcher #panel")
+                    await expect(launcher).to_be_visible()
+                    await expect(panel).to_be_hidden()
+                    await launcher.tap()
+                    assert await panel.bounding_box() == {"x": 0, "y": 0, "width": 390, "height": 844}
+                    assert await reader.focused() == "question"
+                    assert await violations(page) == []
+                    assert await page.get_by_role("link", name="Terms", exact=True).count() == 1
+                    await page.get_by_role("link", name="Terms", exact=True).evaluate("link => link.focus()")
+                    assert await reader.focused() == "question", "the page behind cannot have the focus"
+                    await page.evaluate("keyboard(300)")
+                    assert await panel.bounding_box() == {"x": 0, "y": 20, "width": 390, "height": 544}
+                    question = await page.locator("#question").bounding_box()
+                    assert question is not None and question["y"] + question["height"] <= 564
+                    await page.locator("#question").fill("Do you deliver?")
+                    await page.keyboard.press("Enter")
+                    await reader.shows("Yes.")
+                    await page.evaluate("keyboard(0)")
+                    assert await panel.bounding_box() == {"x": 0, "y": 0, "width": 390, "height": 844}
+                    await reader.ask("And when?")
+                    await reader.shows("It is ")
+                    await page.locator("#reading").tap()
+                    await page.keyboard.press("Escape")
+                    await expect(page.locator("#reading-panel")).to_be_hidden()
+                    await page.locator("#question").focus()
+                    await page.keyboard.press("Escape")
+                    await reader.ended("stopped")
+                    await expect(panel).to_be_visible()
+                    await page.keyboard.press("Escape")
+                    await expect(panel).to_be_hidden()
+                    assert await reader.focused() == "button"
+                    await launcher.tap()
+                    await page.get_by_role("button", name="Close the chat").tap()
+                    await expect(panel).to_be_hidden()
+                    await expect(launcher).to_be_visible()
+                await context.close()
+
+    chromium.run(scenario)
+
+
+def test_nothing_moves_for_who_wants_no_motion(chromium: Chromium, tmp_path: Path) -> None:
+    moving = "document.querySelector('motamot-chat').shadowRoot.getAnimations().length"
+
+    async def scenario(browser: Browser) -> None:
+        script = [{"wait": "300ms"}, {"say": "So far"}, {"gate": "end"}]
+        async with chat(tmp_path, [script]) as served, opened(browser, served.url, reduced_motion="reduce") as reader:
+            await reader.ask("Hello")
+            await expect(reader.page.locator(".dots")).to_be_visible()
+            assert await reader.page.evaluate(moving) == 0
+            await reader.shows("So far")
+            assert await reader.page.evaluate(moving) == 0
+            await reader.page.emulate_media(reduced_motion="no-preference")
+            assert await reader.page.evaluate(moving) > 0
+
+    chromium.run(scenario)
+
+
+def test_forced_colours_leave_an_edge_where_only_a_ground_was(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        script = [{"say": "So far"}, {"finish": "length"}]
+        with site() as shop:
+            async with chat(tmp_path, [script], origins=[shop.origin]) as served:
+                shop["/"] = page_of(served)
+                async with at(browser, f"{shop.origin}/", forced_colors="active") as reader:
+                    edge = "element => parseFloat(getComputedStyle(element).borderTopWidth)"
+                    launcher = reader.page.locator("motamot-launcher #button")
+                    assert await launcher.evaluate(edge) >= 1
+                    await launcher.click()
+                    await reader.ask("Hello")
+                    await reader.ended("truncated")
+                    for part in ("motamot-launcher #panel", ".asked", ".mark", "#send", "#composer"):
+                        assert await reader.page.locator(part).first.evaluate(edge) >= 1, part
+                    assert await violations(reader.page) == []
 
     chromium.run(scenario)

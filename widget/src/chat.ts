@@ -131,7 +131,9 @@ export class Chat {
 
   #clear(): void {
     this.#views.clear();
-    this.#frame.parts.exchanges.replaceChildren();
+    const { exchanges } = this.#frame.parts;
+    if (exchanges.matches(":focus-within")) this.#frame.focus(); // before what has it goes
+    exchanges.replaceChildren();
     this.#frame.empty(true);
     this.#frame.parts.remove.hidden = true;
     this.#frame.trouble("");

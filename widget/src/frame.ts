@@ -21,6 +21,7 @@ export class Frame {
   /** Level of the headings within the conversation. */
   readonly level: number;
   readonly #root: ShadowRoot;
+  #focused: Element | null = null; // also once it has gone, unless the focus went elsewhere before
   #trying: () => void = () => {};
 
   constructor(root: ShadowRoot, page: boolean) {
@@ -42,6 +43,12 @@ export class Frame {
     });
     question.addEventListener("input", () => this.fit());
     send.addEventListener("mousedown", (event) => event.preventDefault()); // the focus stays where one writes
+    this.parts.chat.addEventListener("focusin", ({ target }) => {
+      this.#focused = target as Element;
+    });
+    this.parts.chat.addEventListener("focusout", ({ target }) => {
+      if ((target as Element).checkVisibility()) this.#focused = null;
+    });
     if (!page) keepKeys(this.parts.chat);
   }
 
@@ -58,8 +65,9 @@ export class Frame {
     chat.dir = direction(language);
     this.speech.speak(language);
     const next = this.nextLanguage;
-    button.textContent = nameOf(next);
     button.lang = next;
+    const tag = h("span", { class: "tag", "aria-hidden": "true" }, next); // where there is little room
+    button.replaceChildren(h("span", { class: "name" }, nameOf(next)), tag);
   }
 
   /** The language after this one. */
@@ -118,7 +126,7 @@ export class Frame {
 
   /** What has just gone, a button perhaps, may have had the focus: it is not lost, but goes to where one writes. */
   keepFocus(): void {
-    const focused = this.#root.activeElement;
+    const focused = this.#root.activeElement ?? this.#focused;
     if (focused !== null && !focused.checkVisibility()) this.focus();
   }
 

@@ -23,15 +23,15 @@ export class ReadingPanel {
   /** chat: what is to look so. gone: when it is no longer there. */
   constructor(chat: HTMLElement, speech: Speech, gone: AbortSignal) {
     this.#chat = chat;
-    this.button = h("button", { type: "button", id: "reading", "aria-expanded": "false", "aria-controls": "panel" });
+    this.button = h("button", { type: "button", id: "reading", "aria-expanded": "false", "aria-controls": "reading-panel" });
     this.button.dataset["label"] = "reading";
     this.button.append(picture("letters"), h("span", { "data-words": "reading" }));
     const close = h("button", { type: "button", class: "shut", "data-label": "shut" }, picture("close"));
     this.#reset = h("button", { type: "button", class: "reset", "data-words": "usual" });
-    const title = h("h2", { id: "panel-title", "data-words": "reading" });
+    const title = h("h2", { id: "reading-title", "data-words": "reading" });
     const groups = (Object.keys(CHOICES) as Part[]).map((part) => group(part, speech));
     const foot = h("div", {}, this.#reset);
-    this.element = h("dialog", { id: "panel", "aria-labelledby": "panel-title" }, close, title, ...groups, foot);
+    this.element = h("dialog", { id: "reading-panel", "aria-labelledby": "reading-title" }, close, title, ...groups, foot);
     this.#choice = new ReadingChoice(() => this.#show(), gone);
     this.element.addEventListener("change", (event) => this.#chosen(event.target as HTMLInputElement));
     this.#reset.addEventListener("click", () => {

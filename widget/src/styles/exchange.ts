@@ -62,6 +62,11 @@ export const exchange = `
   font-weight: 600;
 }
 
+summary {
+  padding-block: 0.15em;
+  cursor: pointer;
+}
+
 .thoughts {
   margin: 0.25em 0 0.8em;
   padding-inline-start: 0.9em;

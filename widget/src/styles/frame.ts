@@ -53,6 +53,11 @@ nav button {
   font-size: 0.9em;
 }
 
+#language .tag {
+  display: none;
+  text-transform: uppercase;
+}
+
 nav button:hover,
 .actions button:hover {
   background: var(--asked);
@@ -263,7 +268,11 @@ dialog .danger {
   color: var(--raised);
 }
 
-@container (max-width: 34em) {
+@container (max-width: 46em) {
+  #language .tag {
+    display: inline;
+  }
+
   header {
     column-gap: 0.4em;
   }
@@ -282,6 +291,7 @@ dialog .danger {
     padding-inline: 0.5em;
   }
 
+  #language .name,
   nav button:has(svg) span {
     position: absolute;
     width: 1px;
@@ -295,7 +305,11 @@ dialog .danger {
 /* Little room, as at 200 % zoom of a small window: the text comes first. */
 @container (max-height: 26em) {
   header {
-    padding-block: 0.2em;
+    padding-block: 0.1em;
+  }
+
+  footer {
+    padding-block: 0 0.2em;
   }
 
   #machine {
@@ -306,12 +320,18 @@ dialog .danger {
 
 @media (pointer: coarse) {
   button,
-  select {
+  select,
+  summary {
     min-width: 44px;
     min-height: 44px;
   }
 
+  summary {
+    align-content: center;
+  }
+
   #question {
+    padding-block: max(0.35em, 22px - 0.75em);
     font-size: max(1em, 16px); /* a phone enlarges the page around what is smaller and gets the focus */
   }
 }

@@ -12,6 +12,17 @@ export const ground = `
   font-size: var(--motamot-size, medium) !important; /* a rule of the page for all elements is not meant for us */
 }
 
+:host([closable]) {
+  min-block-size: 0;
+}
+
+/* In a box of a page. */
+:host(:not([page], [closable])) {
+  overflow: hidden;
+  border: 1px solid var(--motamot-line, light-dark(#dedcd6, #343a37));
+  border-radius: 0.75em;
+}
+
 :host([hidden]) {
   display: none;
 }
@@ -54,10 +65,16 @@ export const ground = `
   text-size-adjust: 100%;
 }
 
+:host {
+  color-scheme: light dark;
+}
+
+:host([theme="light"]),
 :host([theme="light"]) #chat {
   color-scheme: light;
 }
 
+:host([theme="dark"]),
 :host([theme="dark"]) #chat {
   color-scheme: dark;
 }

@@ -154,7 +154,7 @@ export const markdown = `
 
 @media (prefers-reduced-motion: reduce) {
   [aria-busy="true"] .text ::after {
-    animation: none;
+    animation: none !important;
     opacity: 0.7;
   }
 }

@@ -1,7 +1,7 @@
 // The reading panel, and what is chosen in it. A reader's choice is stronger than the site's own colours.
 
 export const reading = `
-#panel {
+#reading-panel {
   position: absolute;
   inset: 3.4em 0.75em auto auto;
   z-index: 1;
@@ -14,15 +14,15 @@ export const reading = `
   box-shadow: 0 6px 30px rgb(0 0 0 / 22%);
 }
 
-#panel:dir(rtl) {
+#reading-panel:dir(rtl) {
   inset: 3.4em auto auto 0.75em;
 }
 
-#panel h2 {
+#reading-panel h2 {
   margin-block: 0.1em 0.7em;
 }
 
-#panel .shut {
+#reading-panel .shut {
   float: inline-end;
   display: inline-grid;
   margin-block-start: -0.25em;
@@ -45,13 +45,13 @@ legend {
   font-size: 0.9em;
 }
 
-#panel .choices {
+#reading-panel .choices {
   justify-content: flex-start;
   gap: 0.35em;
   margin-top: 0.25em;
 }
 
-#panel label {
+#reading-panel label {
   display: inline-flex;
   align-items: center;
   gap: 0.4em;
@@ -62,17 +62,17 @@ legend {
   cursor: pointer;
 }
 
-#panel label:has(:checked) {
+#reading-panel label:has(:checked) {
   border-color: var(--accent);
   box-shadow: 0 0 0 1px var(--accent);
 }
 
-#panel label:has(:focus-visible) {
+#reading-panel label:has(:focus-visible) {
   outline: 2px solid var(--accent);
   outline-offset: 2px;
 }
 
-#panel input {
+#reading-panel input {
   width: 1em;
   height: 1em;
   margin: 0;
@@ -90,8 +90,8 @@ label[data-choice="tinted"] {
 }
 
 @container (max-height: 30em) {
-  #panel,
-  #panel:dir(rtl) {
+  #reading-panel,
+  #reading-panel:dir(rtl) {
     inset-block-start: 0.5em;
     max-height: calc(100% - 1em);
   }
@@ -169,13 +169,13 @@ label[data-choice="tinted"] {
 }
 
 @media (pointer: coarse) {
-  #panel label {
+  #reading-panel label {
     min-height: 44px;
   }
 }
 
 @media (forced-colors: active) {
-  #panel label:has(:checked) {
+  #reading-panel label:has(:checked) {
     outline: 2px solid;
   }
 }
