@@ -83,7 +83,7 @@ class Limits:
     sign_in_failures_all: int = _count(200, "keys", "of all addresses; browsers that were let in once are not held")
     sign_in_seconds: float = _limit(900, "s", "how long a wrong operator's key counts")
     sessions: int = _count(100, "sessions", "browsers signed in to the dashboard; the one unused longest goes")
-    page_text_characters: int = _count(100_000, "characters", "of one text on a page of the dashboard; exports have all")
+    page_text_characters: int = _count(100_000, "characters", "of one text on a dashboard's page; exports have all")
     session_idle_seconds: float = _limit(3_600, "s", "a dashboard that nobody looks at any more asks for the key again")
     session_seconds: float = _limit(43_200, "s", "however much it is used: a working day")
     shutdown_seconds: float = _limit(5, "s", "running exchanges are ended and booked within this time")

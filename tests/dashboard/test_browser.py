@@ -68,6 +68,7 @@ def addresses(ids: dict[str, str]) -> list[str]:
         "/dashboard/conversations",
         "/dashboard/conversations?text=nobody-said-this&from=x",
         "/dashboard/figures",
+        "/dashboard/reconcile",
         *(f"/dashboard/exchanges/{exchange}" for exchange in ids.values()),
     ]
 

@@ -6,14 +6,20 @@ import asyncio
 import csv
 import io
 import json
+import re
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from motamot.answer import Ended, Text
+from motamot.protocols import PROTOCOLS
 from motamot.server.dashboard.export import defused
+from motamot.tape import load
 from tests.dashboard.books import BIDI, XSS, asked, chatbot
 from tests.dashboard.support import signed_in
 from tests.server.reading import Visitor, run
@@ -29,6 +35,7 @@ PATHS = [
     "conversations",
     "conversations/x",
     "exchanges/x",
+    "exchanges/x/tape",
 ]
 
 
@@ -96,6 +103,35 @@ def test_an_export_that_cannot_be_made_is_told_before_the_file_begins(tmp_path: 
                 assert "motamot-exchanges" not in str(got.headers)
 
     run(scenario())
+
+
+# Tapes
+
+
+def test_the_wire_of_an_exchange_is_a_tape_that_motamot_show_reads(tmp_path: Path) -> None:
+    async def scenario() -> tuple[bytes, bytes]:
+        async with chatbot(tmp_path) as s, await signed_in(s) as browser:
+            ids = await asked(s)
+            tapes = []
+            for kind in ("tools", "stopped"):
+                page = await browser.get(f"/dashboard/exchanges/{ids[kind]}")
+                async with browser.client.get(page.link("/tape$")) as response:
+                    assert response.status == 200
+                    assert response.headers["Content-Disposition"] == f'attachment; filename="motamot-{ids[kind]}.tape"'
+                    tapes.append(await response.read())
+            assert (await browser.get("/dashboard/exchanges/none/tape")).status == 404
+            return tapes[0], tapes[1]
+
+    tools, stopped = run(scenario())
+    for tape, wanted in ((tools, f"I look.\n\nIt left {XSS} {BIDI}"), (stopped, "Before the gate.")):
+        file = tmp_path / "wire.tape"
+        file.write_bytes(tape)
+        done = subprocess.run([sys.executable, "-m", "motamot", "show", str(file)], capture_output=True, text=True)
+        assert done.returncode == 0 and re.search("event 1 +started", done.stdout), done.stderr
+        reader = PROTOCOLS["motamot"].reader()
+        events = [event for piece in load(file)[0].pieces for event in reader.feed(piece.data)]
+        assert "".join(event.text for event in events if isinstance(event, Text)) == wanted
+        assert isinstance(events[-1], Ended)
 
 
 # Visitors

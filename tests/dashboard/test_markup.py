@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from motamot.server import dashboard
 from motamot.server.dashboard.english import ENGLISH
 from motamot.server.dashboard.french import FRENCH
 from motamot.server.dashboard.languages import language_of
 from motamot.server.dashboard.markup import Html, bdi, el, join, written
+from motamot.server.dashboard.words import Words
+
+_LANGUAGES = ("english.py", "french.py")
 
 
 class _Read(HTMLParser):
@@ -127,3 +134,11 @@ def test_numbers_money_and_times_are_written_as_the_language_writes_them() -> No
         "1 h 2 min",
     ]
     assert ENGLISH.moment(0) == "1970-01-01 00:00:00" == ENGLISH.moment(1e30)
+
+
+def test_every_word_is_said_somewhere() -> None:
+    """A name in `Words` that no page uses is a promise that no page keeps."""
+    folder = Path(dashboard.__file__).parent
+    code = "".join(file.read_text("utf-8") for file in folder.glob("*.py") if file.name not in _LANGUAGES)
+    for field in dataclasses.fields(Words):
+        assert re.search(rf"\.{field.name}\b|\"{field.name}\"", code), field.name

@@ -224,7 +224,7 @@ def test_an_exchange_shows_its_turns_with_the_tools_arguments_and_results(tmp_pa
         assert f"<b>shipped</b> {XSS}" in text
         assert text.count("order_status") == 2
         table = text[text.index("Completions") :]
-        assert "tool_calls" in table and "stop" in table
+        assert "tool_calls" in table and "stop" in table and "30 + 5 (reported)" in table
 
     played(tmp_path, scenario)
 
@@ -232,12 +232,12 @@ def test_an_exchange_shows_its_turns_with_the_tools_arguments_and_results(tmp_pa
 def test_an_exchange_shows_when_what_happened_and_does_not_invent_what_it_does_not_know(tmp_path: Path) -> None:
     async def scenario(s: Served, browser: Browser, ids: dict[str, str]) -> None:
         page = await browser.get(f"/dashboard/exchanges/{ids['stopped']}")
-        line = page.text[page.text.index("Time line Time line") :]
+        line = page.text.partition("Time line Event After")[2]
         parts = ("Question", "First text", "Stop asked", "Upstream closed", "End")
         times = re.search(" ".join(rf"{part} [\d.]+.m?s" for part in parts), line)
         assert times, line
         failed = await browser.get(f"/dashboard/exchanges/{ids['failed']}")
-        assert "First text" not in failed.text[failed.text.index("Time line Time line") :].partition("What happened")[0]
+        assert "First text" not in failed.text.partition("Time line Event After")[2].partition("What happened")[0]
         assert "Told to the operator alone" in failed.text and "Told to the visitor" in failed.text
 
     played(tmp_path, scenario)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from motamot.server.dashboard.markup import Child, Html, el
 
-__all__ = ["Series", "bars", "lines"]
+__all__ = ["Series", "bars", "lines", "moments"]
 
 _WIDTH, _HEIGHT = 720.0, 260.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 92.0, 8.0, 14.0, 32.0
@@ -78,6 +78,28 @@ def lines(
             dot = el("circle", cx=_at(x), cy=_at(y), r="3", class_=f"c{one.colour}")
             drawn.append(el("g", el("title", f"{days[n]}: {one.name} {tell(value)}"), dot))
     return _figure(title, described, days, series, top, tell, drawn)
+
+
+def moments(described: str, points: Sequence[tuple[str, float | None]], tell: Callable[[float], str]) -> Html | None:
+    """Moments on a line, to scale, by number; nothing where fewer than two are known."""
+    known = [(name, at) for name, at in points if at is not None]
+    last = max((at for _, at in known), default=0.0)
+    if len(known) < 2 or last <= 0:
+        return None
+    wide = _WIDTH - 40.0
+    drawn: list[Child] = [el("line", x1="20", x2=_at(_WIDTH - 20), y1="34", y2="34", class_="axis")]
+    for n, (name, at) in enumerate(known, 1):
+        x = _at(20 + at / last * wide)
+        drawn.append(
+            el(
+                "g",
+                el("title", f"{name}: {tell(at)}"),
+                el("circle", cx=x, cy="34", r="5", class_=f"c{(n - 1) % 8 + 1}"),
+                # Moments may lie close together: every other number stands below the line.
+                el("text", str(n), x=x, y="20" if n % 2 else "58", text_anchor="middle"),
+            )
+        )
+    return el("svg", drawn, viewBox=f"0 0 {_WIDTH:g} 64", role="img", aria_label=described)
 
 
 def _figure(

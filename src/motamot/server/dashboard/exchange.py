@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from starlette.responses import Response
+
 from motamot.answer import (
     AnswerEvent,
     By,
@@ -21,14 +23,17 @@ from motamot.answer import (
     TurnEnded,
 )
 from motamot.errors import NotFound
+from motamot.server.dashboard.charts import moments
 from motamot.server.dashboard.marks import cost_of, marks_of, outcome_of, tokens_of
 from motamot.server.dashboard.markup import Child, Html, bdi, el, join, written
 from motamot.server.dashboard.texts import beside
-from motamot.server.dashboard.visit import Page, Visit
+from motamot.server.dashboard.visit import SAFE, Page, Visit
+from motamot.server.tapes import tape_of
 from motamot.store.records import CompletionRow
 from motamot.store.views import Detail
+from motamot.tape.saving import dumps
 
-__all__ = ["page", "stop"]
+__all__ = ["page", "stop", "tape"]
 
 _ROWS = 1_000  # events on a page, pieces of text in a row counted as one
 
@@ -105,10 +110,14 @@ def _facts(visit: Visit, found: Detail) -> Html:
         if one.cost is not None:
             cost[one.currency] = cost.get(one.currency, 0.0) + one.cost
     fact(words.cost, cost_of(visit, cost))
+    tape: Child = None
+    if row.question is not None:
+        address = visit.to(f"exchanges/{row.id}/tape")
+        tape = el("span", el("a", words.tape, href=address, download=True), " ", words.tape_help)
     stop_it = None
     if row.outcome is None:
         stop_it = visit.form(f"exchanges/{row.id}/stop", el("button", words.stop_this, class_="danger"))
-    return join(el("dl", facts, class_="facts"), el("div", stop_it, class_="actions") if stop_it is not None else None)
+    return join(el("dl", facts, class_="facts"), el("div", tape, stop_it, class_="actions"))
 
 
 def _sources(visit: Visit, found: Detail) -> Child:
@@ -121,7 +130,8 @@ def _sources(visit: Visit, found: Detail) -> Child:
         if one.url and one.url.lower().startswith(("https://", "http://")):
             title = el("a", title, href=one.url[:2_000], rel="noopener noreferrer nofollow", target="_blank")
         quote = el("blockquote", written(one.quote, 2_000), dir="auto") if one.quote else None
-        items.append(el("li", title, [" ", bdi(one.url, 500)] if one.url else None, quote))
+        mark: Child = [bdi(one.mark, 50), " "] if one.mark else None
+        items.append(el("li", mark, title, [" ", bdi(one.url, 500)] if one.url else None, quote))
     return el("section", el("h2", visit.words.sources), el("ol", items))
 
 
@@ -140,7 +150,7 @@ def _time_line(visit: Visit, found: Detail) -> Html:
         [name, words.time_unknown if after is None else words.seconds(after)] for name, after in points
     ]
     table = visit.table(words.time_line, [words.event, words.after], rows)
-    return el("section", el("h2", words.time_line), table)
+    return el("section", el("h2", words.time_line), moments(words.time_line_of, points, words.seconds), table)
 
 
 # What happened
@@ -269,10 +279,27 @@ def _completion(visit: Visit, found: Detail, one: CompletionRow) -> list[Child]:
         words.seconds(one.first_delta) if one.first_delta is not None else "–",
         words.seconds(one.duration) if one.duration is not None else "–",
         end,
-        tokens_of(visit, one.prompt_tokens, one.completion_tokens, one.source),
+        tokens_of(visit, one.prompt_tokens, one.completion_tokens, one.source, always=True),
         cost_of(visit, {one.currency: one.cost} if one.cost is not None else {}),
         bdi(one.model, 200),
     ]
+
+
+# Its wire
+
+
+async def tape(visit: Visit) -> Callable[[], Response]:
+    """GET /dashboard/exchanges/{id}/tape: the wire of its native stream, made again from the books."""
+    found = await visit.site.exchanges.store.detail(visit.request.path_params["exchange"])
+    if found is None:
+        raise NotFound(visit.words.no_exchange)
+    return partial(_tape, found)
+
+
+def _tape(found: Detail) -> Response:
+    name = f"motamot-{found.row.id}.tape"
+    headers = {**SAFE, "Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(dumps(tape_of(found)), headers=headers, media_type="application/jsonl")
 
 
 # Stopping

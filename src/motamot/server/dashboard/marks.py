@@ -28,12 +28,14 @@ def marks_of(visit: Visit, marks: tuple[str, ...]) -> list[Html]:
     return [el("span", bdi(visit.words.mark_words.get(mark, mark)), class_="mark note") for mark in marks]
 
 
-def tokens_of(visit: Visit, prompt: int | None, completion: int | None, source: Source | None) -> Html:
-    """Tokens read and written, and who counted them where it was not the provider."""
+def tokens_of(
+    visit: Visit, prompt: int | None, completion: int | None, source: Source | None, *, always: bool = False
+) -> Html:
+    """Tokens read and written, and who counted them: `always`, or where it was not the provider."""
     words = visit.words
     if source is None or (source is Source.UNKNOWN and not (prompt or completion)):
         return el("span", words.unknown if source else words.nothing, class_="soft")
-    counted = None if source is Source.REPORTED else f" ({words.source_words[source]})"
+    counted = None if source is Source.REPORTED and not always else f" ({words.source_words[source]})"
     shown = f"{words.count(prompt or 0)} + {words.count(completion or 0)}"
     return join(el("span", shown, class_="number"), counted)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from starlette.routing import Route
 
 from motamot.errors import MotamotError
 from motamot.server import guards, refusals
-from motamot.server.dashboard import conversations, exchange, export, figures, overview, visitor
+from motamot.server.dashboard import conversations, exchange, export, figures, overview, reconcile, visitor
 from motamot.server.dashboard.languages import LANGUAGES, language_of
 from motamot.server.dashboard.markup import el, join
 from motamot.server.dashboard.sessions import Sessions
@@ -32,7 +31,8 @@ __all__ = ["routes"]
 
 _logger = logging.getLogger("motamot.server")
 
-Handler = Callable[[Visit], Awaitable[Page | Callable[[], Page] | Response]]
+Made = Page | Callable[[], Page | Response]
+Handler = Callable[[Visit], Awaitable[Made | Response]]
 """Reads what a page tells. A function that makes the page of it is called in a thread: no stream waits for a page."""
 
 _SESSION = "motamot_operator"
@@ -54,9 +54,11 @@ def routes(site: Site) -> list[Route]:
         desk.shut("/dashboard/conversations/{conversation}", conversations.conversation, "GET"),
         desk.shut("/dashboard/exchanges/{exchange}", exchange.page, "GET"),
         desk.shut("/dashboard/exchanges/{exchange}/stop", exchange.stop, "POST"),
+        desk.shut("/dashboard/exchanges/{exchange}/tape", exchange.tape, "GET"),
         desk.shut("/dashboard/export.csv", export.as_csv, "GET"),
         desk.shut("/dashboard/export.jsonl", export.as_json_lines, "GET"),
         desk.shut("/dashboard/figures", figures.page, "GET"),
+        desk.shut("/dashboard/reconcile", reconcile.page, "GET", "POST"),
         desk.shut("/dashboard/visitor", visitor.page, "GET"),
         desk.shut("/dashboard/visitor.json", visitor.export, "GET"),
         desk.shut("/dashboard/visitor/delete", visitor.delete, "POST"),
@@ -94,8 +96,7 @@ class _Desk:
                 made = await handler(visit)
                 if isinstance(made, Response):
                     return made
-                loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(self._thread, partial(_response, visit, made))
+                return await visit.aside(_response, visit, made)
             except MotamotError as error:
                 site.counts.refused(error)
                 return visit.refusal(refusals.status(error), error.message, getattr(error, "retry_after", None))
@@ -105,7 +106,7 @@ class _Desk:
     def _visit(self, request: Request) -> Visit:
         session = self._sessions.find(cookie_of(request, _SESSION))
         words = LANGUAGES.get(cookie_of(request, _LANGUAGE)) or language_of(request.headers.get("accept-language", ""))
-        return Visit(site=self._site, request=request, words=words, session=session)
+        return Visit(site=self._site, request=request, words=words, session=session, thread=self._thread)
 
     async def sign_in(self, visit: Visit) -> Page | Response:
         """GET and POST /dashboard/sign-in: the form, and the key in it.
@@ -143,8 +144,9 @@ class _Desk:
         return response
 
 
-def _response(visit: Visit, made: Page | Callable[[], Page]) -> Response:
-    return visit.response(made if isinstance(made, Page) else made())
+def _response(visit: Visit, made: Made) -> Response:
+    told = made if isinstance(made, Page) else made()
+    return visit.response(told) if isinstance(told, Page) else told
 
 
 def _sign_in_form(visit: Visit, back: str, *, wrong: bool = False) -> Page:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, quote, urlencode
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from motamot.errors import InvalidRequest
 from motamot.server import guards
+from motamot.server.dashboard.forms import fields_of, parts_of
 from motamot.server.dashboard.markup import Child, Html, el, join
 from motamot.server.dashboard.sessions import Session
 from motamot.server.dashboard.words import Words, moment_of
@@ -49,12 +52,13 @@ SAFE = {
 }
 """The headers of every page."""
 
+T = TypeVar("T")
+
 _FORM = "application/x-www-form-urlencoded"
-_MOST_FIELDS = 50
-_FIELD_CHARACTERS = 2_000
+_BACK_CHARACTERS = 2_000
 _BACK = re.compile(r"([A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)?(\?[A-Za-z0-9_.=&%+*-]*)?")
 
-_NAVIGATION = (("", "overview"), ("conversations", "conversations"), ("figures", "figures"))
+_NAVIGATION = (("", "overview"), ("conversations", "conversations"), ("figures", "figures"), ("reconcile", "reconcile"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +74,16 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """A request with what is known of who sent it. session: None for somebody who is not signed in."""
+    """A request with what is known of who sent it. session: None for somebody who is not signed in.
+
+    thread: where pages are made.
+    """
 
     site: Site
     request: Request
     words: Words
     session: Session | None
+    thread: Executor
 
     def to(self, path: str = "", /, **query: str | int | float | None) -> str:
         """The address of one of these pages, relative to this one: no prefix of any proxy has to be known."""
@@ -85,8 +93,8 @@ class Visit:
 
     @property
     def query(self) -> dict[str, str]:
-        """The fields of the address, bounded; of several of one name the last."""
-        return dict(_pairs(self.request.scope.get("query_string", b"")))
+        """The fields of the address. Raises: InvalidRequest for too many or too long ones."""
+        return fields_of(self.request.scope.get("query_string", b""))
 
     @property
     def here(self) -> str:
@@ -105,7 +113,7 @@ class Visit:
     @staticmethod
     def checked_back(given: str) -> str:
         """A path and query below /dashboard; the overview for what is none: nobody is led away from here."""
-        return given if len(given) <= _FIELD_CHARACTERS and _BACK.fullmatch(given) else ""
+        return given if len(given) <= _BACK_CHARACTERS and _BACK.fullmatch(given) else ""
 
     def back(self, given: str) -> str:
         """The address of a page that `here` named, or somebody says it did."""
@@ -123,7 +131,16 @@ class Visit:
         kind = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != _FORM:
             raise InvalidRequest(f"a form is to be sent as {_FORM}")
-        return dict(_pairs(await guards.body(self.request, self.site.limits)))
+        return fields_of(await guards.body(self.request, self.site.limits))
+
+    async def upload(self) -> tuple[dict[str, str], bytes]:
+        """The fields of a form that was posted with a file, and the file. Raises: as `fields`."""
+        kind = self.request.headers.get("content-type", "")[:200]
+        return parts_of(kind, await guards.body(self.request, self.site.limits))
+
+    async def aside(self, function: Callable[..., T], *given: Any) -> T:
+        """Call a function that takes its time in the dashboard's own thread: no stream waits for it."""
+        return await asyncio.get_running_loop().run_in_executor(self.thread, function, *given)
 
     def check_token(self, fields: Mapping[str, str]) -> None:
         """Raises: Refused (403) for a form that was not made for this session."""
@@ -213,22 +230,6 @@ class Visit:
             el("p", el("a", self.words.back, href=self.to())) if self.session is not None else None,
         )
         return self.response(Page(self.words.error, content, status=status, headers=headers))
-
-
-def _pairs(encoded: bytes) -> list[tuple[str, str]]:
-    """Fields of a form or an address. Raises: InvalidRequest for more than any form of ours has."""
-    try:
-        pairs = parse_qsl(
-            encoded.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="replace"
-        )
-    except ValueError:
-        raise InvalidRequest(f"a form has {_MOST_FIELDS} fields at most") from None
-    for name, value in pairs:
-        if len(value) > _FIELD_CHARACTERS or len(name) > _FIELD_CHARACTERS:
-            raise InvalidRequest(
-                f"a field may have {_FIELD_CHARACTERS} characters at most", field=name[:50], limit=_FIELD_CHARACTERS
-            )
-    return pairs
 
 
 def is_https(request: Request) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 import msgspec
 from starlette.responses import Response
@@ -108,12 +107,6 @@ async def delete(visit: Visit) -> Page:
         raise NotFound(words.no_visitor)
     if fields.get("sure") != "yes":
         return Page(words.visitor, join(_who(visit, name), _deleting(visit, name, found, unsure=True)), status=400)
-    number = 0
-    for one in found:
-        if not one.deleted:
-            with suppress(NotFound):  # somebody else was first
-                await exchanges.delete_conversation(one.id, name)
-                number += 1
-    number += await exchanges.store.delete_visitor(name)
+    number = await exchanges.delete_visitor(name)
     told = el("p", words.deleted_so_many.format(number), class_="notice", role="status")
     return Page(words.visitor, join(told, el("p", el("a", words.back, href=visit.to()))))

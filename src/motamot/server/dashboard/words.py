@@ -71,7 +71,6 @@ class Words:
     stop: str
     stop_of: str
     troubles: str
-    no_troubles: str
     store_fails: str
     ending: str
     failing: str
@@ -133,7 +132,6 @@ class Words:
     not_sent: str
     otherwise: str
     empty: str
-    ended_as: str
     by: str
     why: str
     detail: str
@@ -152,6 +150,7 @@ class Words:
     omitted: str
     time_line: str
     time_unknown: str
+    time_line_of: str
     first_text: str
     stop_asked: str
     stop_closed: str
@@ -163,9 +162,6 @@ class Words:
     attempt: str
     finish: str
     duration: str
-    read: str
-    wrote: str
-    counted: str
     retry: str
     should_not_be: str
     tape: str
@@ -178,7 +174,6 @@ class Words:
 
     # Figures
     others: str
-    from_to: str
     show: str
     outcomes_a_day: str
     first_text_a_day: str
@@ -188,7 +183,6 @@ class Words:
     day: str
     half: str
     most: str
-    reported: str
     of_which_estimated: str
     by_assistant: str
     whole_time: str
@@ -222,13 +216,11 @@ class Words:
     only_theirs: str
     only_ours: str
     columns: str
-    column_day: str
-    column_model: str
-    column_prompt: str
-    column_completion: str
-    column_cost: str
+    total: str
+    beyond: str
     column_help: str
     reads: str
+    at_most: str
     all_equal: str
 
     outcome_words: Mapping[str, str]
@@ -236,6 +228,7 @@ class Words:
     by_words: Mapping[str, str]
     source_words: Mapping[str, str]
     mark_words: Mapping[str, str]
+    column_words: Mapping[str, str]
 
     def count(self, number: float) -> str:
         """A whole number, its thousands apart."""
