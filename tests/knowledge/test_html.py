@@ -76,8 +76,22 @@ def test_of_a_page_of_wordpress_the_article_is_read() -> None:
 
 
 def test_the_sites_own_name_is_no_title() -> None:
-    page = html.read("<title>Prices | Bus</title><div><h1>Bus</h1></div><main><p>A ticket for the whole day costs three euros.</p></main>")
-    assert page.title == "Prices | Bus"
+    page = html.read(
+        "<title>Prices</title><div><h1>Bus</h1></div><main><p>A ticket for the whole day is three euros.</p></main>"
+    )
+    assert page.title == "Prices"
+
+
+def test_a_heading_of_the_second_level_with_which_the_title_begins_is_the_title() -> None:
+    page = html.read("<title>Prices - Bus</title><main><h2>Prices</h2><p>Three euros.</p></main>")
+    assert (page.title, page.passages[0].headings) == ("Prices", "")
+
+
+def test_a_main_part_without_text_is_not_filled_with_what_stands_around_it() -> None:
+    assert (
+        html.read("<main><h1>Empty</h1></main><div><h2>Keys</h2><p>Press S to search this book.</p></div>").passages
+        == ()
+    )
 
 
 def test_a_page_without_any_structure_is_read_too() -> None:

@@ -93,7 +93,7 @@ def test_the_file_holds_what_the_sources_lead_to_and_nothing_else(tmp_path: Path
 
 
 def test_whoever_reads_the_old_file_goes_on_and_the_next_one_reads_the_new(tmp_path: Path, output: Path) -> None:
-    root = write(tmp_path, {f"{number}.md": f"# Page {number}\n\nAlways the word perpetual." for number in range(50)})
+    root = write(tmp_path, {f"{n}.md": f"# Page {n}\n\nAlways perpetual, {n} times." for n in range(50)})
     learned(root, output=output)
     ended = threading.Event()
     found: list[int] = []
@@ -285,6 +285,15 @@ def test_two_passages_of_an_article_are_the_most(tmp_path: Path, output: Path) -
     long = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\nThe word ferry, part {n}." for n in range(20))
     learned(write(tmp_path, {"long.md": long, "short.md": "# Short\n\nOne ferry."}), output=output)
     assert sorted(hit.title for hit in library.search(output, "ferry")) == ["Long", "Long", "Short"]
+
+
+def test_a_passage_that_two_pages_hold_is_given_once(tmp_path: Path, output: Path) -> None:
+    pages = {
+        "a.md": "# Ferry\n\nThe ferry sails.",
+        "all.md": "# All\n\n## Ferry\n\nThe ferry sails.\n\n## Bus\n\nIt goes.",
+    }
+    learned(write(tmp_path, pages), output=output)
+    assert [hit.title for hit in library.search(output, "ferry")] == ["Ferry"]
 
 
 def test_the_overview_keeps_its_budget_names_every_section_and_says_what_is_left_out(

@@ -42,7 +42,6 @@ _BLOCKS = _set(
 )
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
 _OFTEN = 256  # tags and texts between two looks at the clock
-_FEWEST = 40  # characters of text: a main part with less is a frame that scripts fill
 _FOREIGN = frozenset(("svg", "math", "path", "use", "g", "circle", "rect"))
 _BLANKS = re.compile(r"\s+")
 _SIGNS = re.compile(r"\s*[¶#§🔗]+\s*$")
@@ -63,7 +62,11 @@ def read(text: str) -> Page:
     blocks = reader.chosen()
     first = next((block.text for block in blocks if block.level == 1), "") or reader.heading
     # A site's own name is often an h1 outside of all parts: the page's title says more then.
-    title = line(first or "".join(reader.title), bounds.TITLE_CHARACTERS)
+    titled = line("".join(reader.title), bounds.TITLE_CHARACTERS)
+    heading = next((block.text for block in blocks if block.level), "")
+    if not first and heading and titled.startswith(heading):  # `Prices - Help of Bus`
+        first = heading
+    title = line(first, bounds.TITLE_CHARACTERS) or titled
     url = address(reader.canonical)
     return Page(title=title, url=url, passages=passages(blocks, line(first, bounds.HEADING_CHARACTERS)))
 
@@ -196,12 +199,9 @@ class _Reader:
                 self.heading = text
 
     def chosen(self) -> list[Block]:
-        """The blocks of the surest part that has any text."""
-        for least in (2, 1):
-            blocks = [block for block, sure in self._found if sure >= least]
-            if sum(len(block.text) for block in blocks if not block.level) >= _FEWEST:
-                return blocks
-        return [block for block, _ in self._found]
+        """The blocks of the surest part that has any: what stands beside it is the site's, not the article's."""
+        sure = max((sure for _, sure in self._found), default=0)
+        return [block for block, of in self._found if of >= sure]
 
 
 def _is_around(tag: str, given: dict[str, str], *, inside: bool) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,10 +76,12 @@ def search(file: Path, text: str, most: int = bounds.PASSAGES) -> list[Hit]:
             if rows:
                 break
     hits: list[Hit] = []
-    of: dict[int, int] = {}
+    of: Counter[int] = Counter()
+    told: set[str] = set()  # many sites have a page with all pages in it
     for number, title, url, headings, passage in rows:
-        of[number] = of.get(number, 0) + 1
-        if of[number] <= bounds.PASSAGES_EACH and len(hits) < most:
+        if of[number] < bounds.PASSAGES_EACH and passage not in told and len(hits) < most:
+            of[number] += 1
+            told.add(passage)
             hits.append(Hit(number, title, url, headings, passage))
     return hits
 
