@@ -174,20 +174,23 @@ export class DomRenderer implements Renderer<Place> {
     const [frame, direction] = this.#block(parent, "div");
     frame.className = "table";
     focusable(frame);
-    return holder(append(frame, "table"), direction);
+    const part = append(frame, "div");
+    return { ...holder(append(part, "table"), direction), holder: { parts: [part], count: 0 } };
   }
 
   #row(table: Place): Place {
     const { parts } = next(table, ROWS, (before) => {
-      if (before === table.element) freeze(before as HTMLTableElement);
+      const first = table.element as HTMLTableElement;
+      if (before.firstElementChild === first) freeze(first, before);
       const part = beside(before);
-      const columns = before.querySelectorAll("col");
-      if (columns.length > 0) append(part, "colgroup").append(...[...columns].map(like));
+      const columns = first.querySelectorAll("col");
+      const rest = part.appendChild(like(first));
+      if (columns.length > 0) append(rest, "colgroup").append(...[...columns].map(like));
       return part;
     });
-    const part = parts.at(-1) as HTMLTableElement;
-    const row = append(part.tBodies[0] ?? append(part, "tbody"), "tr");
-    if (parts.length > 1) describe(part);
+    const part = (parts.at(-1) as HTMLElement).firstElementChild as HTMLTableElement;
+    const row = append(part.tBodies[0] ?? append(part, "tbody"), "tr") as HTMLTableRowElement;
+    if (parts.length > 1) describe(row);
     return holder(row, table.direction);
   }
 
@@ -338,34 +341,34 @@ function beside(element: HTMLElement): HTMLElement {
   return part;
 }
 
-/** A long table goes on in others, whose columns are as wide; where it has none, in tables that find their own. */
-function freeze(table: HTMLTableElement): void {
+/**
+ * A long table goes on in others, each in a box like that of the first: their columns are as wide as they are there, or
+ * find their own width where it is not shown. To who hears it, their frame is the one table.
+ */
+function freeze(table: HTMLTableElement, box: HTMLElement): void {
   const rows = [...table.rows];
   const most = Math.max(...rows.map((row) => row.cells.length));
   const longest = rows.find((row) => row.cells.length === most);
   const widths = [...(longest?.cells ?? [])].map((cell) => cell.getBoundingClientRect().width);
   const size = parseFloat(getComputedStyle(table).fontSize);
   const all = widths.reduce((sum, width) => sum + width, 0);
+  box.style.minWidth = "max-content";
   if (all > 0 && size > 0) {
     const columns = create(table, "colgroup");
     for (const width of widths) append(columns, "col").style.width = `${width / size}em`;
     table.prepend(columns);
     table.style.tableLayout = "fixed";
-    table.style.width = `${all / size}em`;
+    table.style.width = box.style.minWidth = `${all / size}em`;
   }
-  describe(table);
+  box.parentElement?.setAttribute("role", "table");
+  table.setAttribute("role", "presentation");
+  for (const row of rows) describe(row);
 }
 
-/** To who hears it, the parts of a table are one: its frame. */
-function describe(table: HTMLTableElement): void {
-  const rows = table.hasAttribute("role") ? [table.rows[table.rows.length - 1] as HTMLTableRowElement] : table.rows;
-  table.parentElement?.setAttribute("role", "table");
-  table.setAttribute("role", "presentation");
-  for (const row of rows) {
-    row.parentElement?.setAttribute("role", "rowgroup");
-    row.setAttribute("role", "row");
-    for (const cell of row.cells) cell.setAttribute("role", cell.localName === "th" ? "columnheader" : "cell");
-  }
+function describe(row: HTMLTableRowElement): void {
+  row.parentElement?.setAttribute("role", "rowgroup");
+  row.setAttribute("role", "row");
+  for (const cell of row.cells) cell.setAttribute("role", cell.localName === "th" ? "columnheader" : "cell");
 }
 
 /** The element that what is next within a place goes to. */

@@ -2,7 +2,7 @@
 
 import { harmless } from "./address.ts";
 import { dereference, REFERENCE, REFERENCE_BEGUN } from "./entities.ts";
-import { ADDRESS, EMPHASIS, HELD, INLINES, RUN, SPAN } from "./limits.ts";
+import { ADDRESS, BRACKETS, EMPHASIS, HELD, INLINES, RUN, SPAN } from "./limits.ts";
 import type { Renderer } from "./renderer.ts";
 
 /** No character with a meaning, or an `h` within a word. */
@@ -14,6 +14,7 @@ const PUNCTUATION = /[\p{P}\p{S}]/u;
 const WORD = /[\p{L}\p{N}]/u;
 const AUTOLINK = /<(?:(https?:\/\/|mailto:)[^\s<>]*|[\w.!#$%&'*+/=?^`{|}~-]+@[a-z\d-]+(?:\.[a-z\d-]+)*)>/iy;
 const AUTOLINK_BEGUN = /<[^\s<>]*$/y;
+const LEADS = /^\([hm<&\\\s]/i;
 const SCHEME = /https?:\/\/[\p{L}\p{N}]/iuy;
 const SCHEME_BEGUN = /h(?:t(?:t(?:p(?:s?|s?:|s?:\/|s?:\/\/))?)?)?$/iy;
 const SCHEMES = 8; // "https://"
@@ -409,10 +410,11 @@ export class Inline<N> {
       if (character === undefined) return this.#final ? null : "wait";
       if (character === "\\") at++;
       else if (character === "`" || character === "<") return true; // a bracket in there may be none
-      else if (character === "[") depth++;
+      else if (character === "[" && ++depth > BRACKETS) return null;
       else if (character === "]" && --depth === 0) {
-        if (at + 1 === rest.length && !this.#final) return "wait";
-        return rest[at + 1] === "(" ? true : null;
+        const next = rest.slice(at + 1, at + 3); // a bracket, and the beginning of an address or of what may become one
+        if (LEADS.test(next)) return true;
+        return next === "" || next === "(" ? (this.#final ? null : "wait") : null;
       }
     }
     return true;

@@ -15,6 +15,9 @@ export const SPAN = 1000;
 /** Of an emphasis: bounds what has to be moved in the page when its end does not come. */
 export const EMPHASIS = 4000;
 
+/** Square brackets within each other at the beginning of a link. */
+export const BRACKETS = 4;
+
 /** Emphases and brackets open at once: browsers lay out deep trees slowly. */
 export const INLINES = 16;
 
