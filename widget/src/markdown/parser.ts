@@ -41,7 +41,7 @@ const ITEM_BEGUN = /^(?:[-*+]|\d{1,9}[.)]?)[ \t]*$/;
 const TASK = /^\[([ xX])\][ \t]/;
 const TASK_BEGUN = /^\[(?:[ xX]\]?)?$/;
 const UNDERLINE = /^=+[ \t]*$/;
-const DELIMITERS_BEGUN = /^[-|:][-|: \t]*$/;
+const DELIMITERS_BEGUN = /^(?!-[ \t])[-|:][-|: \t]*$/; // a dash and a space begin an item
 const LANGUAGE = /^[\w+#.-]+/;
 
 /** Reads one answer. */

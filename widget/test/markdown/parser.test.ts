@@ -104,6 +104,7 @@ describe("tables", () =>
       'table(head(cell=center("a") cell=right("b")) row(cell=center(emphasis("1")) cell=right(code("x|y"))) row(cell=center("2"))) paragraph("c")',
     "a | b\n--- | ---\nc": 'table(head(cell("a") cell("b")) row(cell("c")))',
     "x:\n| a |\n|---|\n| b | c |": 'paragraph("x:") table(head(cell("a")) row(cell("b") cell("c")))',
+    "a | b\n- | -": 'paragraph("a | b") list(item(paragraph("| -")))',
     "| a |\n| b |\nc": 'paragraph("| a |\\n| b |\\nc")',
     "| a | b |\n|---|\nc": 'paragraph("| a | b |\\n|---|\\nc")',
     "| a |": 'paragraph("| a |")',
