@@ -379,6 +379,26 @@ def test_a_site_that_is_not_listed_is_told_why_by_the_console(chromium: Chromium
     chromium.run(scenario)
 
 
+def test_a_chat_that_could_not_be_reached_comes_when_the_network_is_back_with_what_was_sent(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with shop(tmp_path, [[{"say": "Yes."}]]) as (served, pages):
+            context = await browser.new_context()
+            await context.route("**/api/widget", lambda route: route.abort())
+            async with at(context, f"{pages.origin}/") as reader:
+                await expect(reader.page.locator("#trouble")).to_contain_text("could not be reached")
+                await reader.ask("Hello")
+                assert await reader.page.locator("#question").input_value() == "Hello"
+                await context.unroute("**/api/widget")
+                await reader.page.evaluate("dispatchEvent(new Event('online'))")
+                await reader.shows("Yes.")
+                assert await reader.questions() == ["Hello"] and len(served.model.requests) == 1
+            await context.close()
+
+    chromium.run(scenario)
+
+
 def test_where_the_browser_keeps_nothing_it_works_until_a_reload(chromium: Chromium, tmp_path: Path) -> None:
     blocked = """
         for (const name of ["localStorage", "sessionStorage"])

@@ -157,7 +157,12 @@ class Here {
       if (this.#gone.signal.aborted) return;
       const origin = this.#service.foreign ? ` Is ${globalThis.origin} in its settings' "origins"?` : "";
       console.warn(`motamot: ${this.#service.base} could not be reached.${origin}`);
-      return this.frame.trouble("unreachable", () => void this.#meet());
+      const again = () => {
+        removeEventListener("online", again);
+        void this.#meet();
+      };
+      addEventListener("online", again, { signal: this.#gone.signal });
+      return this.frame.trouble("unreachable", again);
     }
     const named = this.#element.getAttribute("assistant");
     const wanted = named ?? (this.#page ? new URLSearchParams(location.search).get("assistant") : null);
