@@ -92,6 +92,15 @@ def test_the_file_holds_what_the_sources_lead_to_and_nothing_else(tmp_path: Path
     assert sorted(numbers(told)) == ["fr/annuler.md", "help/booking.md"]
 
 
+def test_two_folders_of_one_name_are_told_and_one_folder_named_twice_is_not(tmp_path: Path, output: Path) -> None:
+    one = write(tmp_path / "one", {"a.md": "# A\n\ntext", "b.md": "# B\n\ntext of b"})
+    two = write(tmp_path / "two", {"a.md": "# Another\n\ntext of another"})
+    told = learned(one, two, output=output)
+    assert [note.why for note in told.notes] == ["is the name of two articles (in two folders?): one is taken"]
+    assert told.faults == 1 and sorted(numbers(told)) == ["help/a.md", "help/b.md"]
+    assert learned(one, one, output=output).notes == []
+
+
 def test_whoever_reads_the_old_file_goes_on_and_the_next_one_reads_the_new(tmp_path: Path, output: Path) -> None:
     root = write(tmp_path, {f"{n}.md": f"# Page {n}\n\nAlways perpetual, {n} times." for n in range(50)})
     learned(root, output=output)

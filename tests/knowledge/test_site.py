@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.abc import ResolveResult
 
 from motamot.errors import InvalidRequest, MotamotError
-from motamot.knowledge import bounds, fetch, library
+from motamot.knowledge import bounds, fetch, file, library
 from motamot.knowledge.learn import Learned, learn
 from tests.knowledge.support import Site, html, numbers, run, site
 
@@ -127,6 +127,25 @@ def test_what_is_gone_is_removed_and_what_is_only_out_of_reach_stays(output: Pat
             assert keys(found, made) == ["/a", "/b"]
             assert told(found, made) == ["/b answered 500; what was known of it stays", "/c answered 404"]
             assert [one.article.title for one in found.gone] == ["c", "d"] and found.faults == 2
+
+    run(scenario())
+
+
+def test_a_newer_reader_reads_all_again_and_keeps_what_is_out_of_reach(
+    output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async def tagged(request: web.Request) -> web.StreamResponse:
+            assert "If-None-Match" not in request.headers
+            return web.Response(text=html("A", "One."), content_type="text/html", headers={"ETag": '"v1"'})
+
+        async with site({"/a": tagged, "/b": html("B", "Two.")}) as made:
+            sitemap = made.sitemap("/a", "/b")
+            await read(output, sitemap)
+            monkeypatch.setattr(file, "READER", "a newer one")
+            made.pages["/b"] = web.Response(status=500)
+            found = await read(output, sitemap)
+            assert keys(found, made) == ["/a", "/b"] and found.written
 
     run(scenario())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from motamot.errors import InvalidRequest, MotamotError
@@ -60,7 +60,9 @@ async def learn(
         if "://" not in source:
             _read_folder(Path(source), base, most, found)
     if addresses:
-        known = {one.article.key: one.article for one in before.articles} if before.current else {}
+        known = {one.article.key: one.article for one in before.articles}
+        if not before.current:  # an older reader took them apart: they are fetched, and read, again
+            known = {key: replace(article, version="", etag="", modified="") for key, article in known.items()}
         room = max(most - len(found.articles), 0)
         read = await site.read(addresses, hosts=hosts, known=known, most=room, seconds=seconds)
         found.articles += read.articles
@@ -108,6 +110,8 @@ def _chosen(found: Read) -> Mapping[str, tuple[Article, str]]:
     for article, root in found.articles:
         twin = texts.setdefault(article.text_digest, article.key)
         if article.key in chosen:
+            if chosen[article.key][0].text_digest != article.text_digest:
+                found.notes.append(Note(article.key, "is the name of two articles (in two folders?): one is taken"))
             continue
         if twin != article.key:
             found.notes.append(Note(article.key, f"has the same text as {twin}", fault=False))
