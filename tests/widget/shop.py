@@ -14,6 +14,8 @@ from tests.page.support import Reader
 
 __all__ = ["Pages", "at", "site"]
 
+_KINDS = {"js": "text/javascript", "mjs": "text/javascript", "css": "text/css"}
+
 
 class Pages:
     """A site's pages by their path; what is put in is served from then on."""
@@ -36,7 +38,7 @@ def site(headers: Mapping[str, str] | None = None) -> Iterator[Pages]:
             found = pages.pages.get(self.path)
             body = (found or "Not found").encode()
             self.send_response(404 if found is None else 200)
-            kind = "text/javascript" if self.path.endswith("js") else "text/html"
+            kind = _KINDS.get(self.path.rpartition(".")[2], "text/html")
             for name, value in {"Content-Type": f"{kind}; charset=utf-8", **pages.headers}.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))

@@ -155,7 +155,8 @@ function parts(page: boolean) {
   const remove = pictured("remove", picture("bin"), "remove");
   const language = h("button", { type: "button", id: "language" });
   const close = h("button", { type: "button", id: "close", "data-label": "close" }, picture("close"));
-  const header = h("header", {}, title, choice, h("nav", {}, fresh, remove, language, close));
+  // Within another page these are not what that page begins and ends with.
+  const header = h(page ? "header" : "div", { id: "head" }, title, choice, h("div", { id: "acts" }, fresh, remove, language, close));
   const model = h("p", { id: "model" });
   const welcome = h("p", { id: "welcome", "data-words": "welcome" });
   const exchanges = h("ol", { id: "exchanges" });
@@ -169,8 +170,8 @@ function parts(page: boolean) {
   });
   const send = h("button", { type: "button", id: "send" }, picture("up", "go"), picture("halt", "halt"));
   const footer = h(
-    "footer",
-    {},
+    page ? "footer" : "div",
+    { id: "foot" },
     h("p", { id: "trouble", role: "alert" }, trouble.said, " ", trouble.button),
     h("div", { id: "composer" }, question, send),
     h("p", { id: "machine", "data-words": "machine" }),

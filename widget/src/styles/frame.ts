@@ -1,7 +1,7 @@
 // Head, conversation and foot.
 
 export const frame = `
-header {
+#head {
   display: flex;
   flex: none;
   flex-wrap: wrap;
@@ -36,12 +36,12 @@ select {
   font-weight: 650;
 }
 
-nav {
+#acts {
   display: flex;
   gap: 0.25em;
 }
 
-nav button {
+#acts button {
   display: inline-flex;
   align-items: center;
   gap: 0.4em;
@@ -58,7 +58,7 @@ nav button {
   text-transform: uppercase;
 }
 
-nav button:hover,
+#acts button:hover,
 .actions button:hover {
   background: var(--asked);
   color: var(--ink);
@@ -83,7 +83,7 @@ nav button:hover,
 }
 
 #content,
-footer > * {
+#foot > * {
   width: 100%;
   max-width: 46em;
   margin-inline: auto;
@@ -138,7 +138,7 @@ footer > * {
   transform: translateX(-50%);
 }
 
-footer {
+#foot {
   flex: none;
   padding: 0.25em 1em max(0.5em, env(safe-area-inset-bottom));
 }
@@ -273,7 +273,7 @@ dialog .danger {
     display: inline;
   }
 
-  header {
+  #head {
     column-gap: 0.4em;
   }
 
@@ -282,17 +282,17 @@ dialog .danger {
     flex-basis: 5em;
   }
 
-  nav {
+  #acts {
     flex-wrap: wrap;
     gap: 0;
   }
 
-  nav button {
+  #acts button {
     padding-inline: 0.5em;
   }
 
   #language .name,
-  nav button:has(svg) span {
+  #acts button:has(svg) span {
     position: absolute;
     width: 1px;
     height: 1px;
@@ -304,11 +304,11 @@ dialog .danger {
 
 /* Little room, as at 200 % zoom of a small window: the text comes first. */
 @container (max-height: 26em) {
-  header {
+  #head {
     padding-block: 0.1em;
   }
 
-  footer {
+  #foot {
     padding-block: 0 0.2em;
   }
 

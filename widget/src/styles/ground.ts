@@ -7,6 +7,7 @@ export const ground = `
   all: initial;
   display: block;
   position: relative;
+  box-sizing: border-box;
   block-size: 100%;
   min-block-size: 22em;
   font-size: var(--motamot-size, medium) !important; /* a rule of the page for all elements is not meant for us */
