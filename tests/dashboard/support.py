@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from typing import Any
-from urllib.parse import urljoin
+from typing import Any, Protocol
+from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
-from tests.server.support import OPERATOR_KEY, Served
+from tests.server.support import OPERATOR_KEY
 
-__all__ = ["Browser", "Form", "Seen", "signed_in"]
+__all__ = ["At", "Browser", "Form", "Seen", "signed_in"]
 
 
 @dataclass
@@ -79,10 +79,17 @@ class Seen:
         return next(urljoin(self.url, link) for link in self.links if re.search(wanted, link))
 
 
+class At(Protocol):
+    """Where a site is: its address, with the prefix of a proxy if it has one."""
+
+    @property
+    def url(self) -> str: ...
+
+
 class Browser:
     """One browser, with cookies of its own."""
 
-    def __init__(self, served: Served, **headers: str) -> None:
+    def __init__(self, served: At, **headers: str) -> None:
         self.served = served
         self.client = aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True), headers=headers)
 
@@ -94,7 +101,8 @@ class Browser:
 
     async def get(self, path: str, **more: Any) -> Seen:
         """A page, redirections followed."""
-        async with self.client.get(urljoin(self.served.url, path), **more) as response:
+        address = self.served.url + path if path.startswith("/") else path
+        async with self.client.get(address, **more) as response:
             return await _seen(response)
 
     async def send(self, page: Seen, action: str, /, headers: dict[str, str] | None = None, **fields: str) -> Seen:
@@ -105,7 +113,8 @@ class Browser:
         if form.method != "post":
             async with self.client.get(address, params=data) as response:
                 return await _seen(response)
-        sent = {"Origin": self.served.url, "Sec-Fetch-Site": "same-origin", **(headers or {})}
+        parts = urlsplit(self.served.url)
+        sent = {"Origin": f"{parts.scheme}://{parts.netloc}", "Sec-Fetch-Site": "same-origin", **(headers or {})}
         async with self.client.post(address, data=data, headers=sent) as response:
             return await _seen(response)
 
@@ -122,7 +131,7 @@ async def _seen(response: aiohttp.ClientResponse) -> Seen:
     return Seen(response.status, str(response.url), response.headers, await response.text())
 
 
-async def signed_in(served: Served, **headers: str) -> Browser:
+async def signed_in(served: At, **headers: str) -> Browser:
     """A browser whose owner has typed the key."""
     browser = Browser(served, **headers)
     seen = await browser.sign_in()

@@ -105,6 +105,16 @@ def test_an_export_that_cannot_be_made_is_told_before_the_file_begins(tmp_path: 
     run(scenario())
 
 
+def test_nobody_has_a_file_made_and_does_not_take_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with chatbot(tmp_path) as s, await signed_in(s) as browser:
+            for name in ("export.csv", "export.jsonl", "visitor.json", "exchanges/x/tape"):
+                async with browser.client.head(f"{s.url}/dashboard/{name}") as response:
+                    assert response.status == 405
+
+    run(scenario())
+
+
 # Tapes
 
 

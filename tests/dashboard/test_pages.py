@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from motamot.answer import Started
+from motamot.answer import Source, Started, Usage
 from motamot.limits import Limits
 from motamot.server.dashboard.visit import POLICY
+from motamot.store.records import CompletionClosed, CompletionOpened, ExchangeBegun, ExchangeEnded
 from tests.dashboard.books import XSS, asked, chatbot
 from tests.dashboard.support import Browser, Seen, signed_in
 from tests.server.reading import Visitor, run
@@ -252,6 +254,49 @@ def test_a_text_that_is_too_long_for_a_page_is_cut_and_a_difference_far_into_it_
         assert re.search(r"… \+\d+", page.text)
 
     played(tmp_path, scenario, limits=Limits(page_text_characters=50))
+
+
+def test_completions_that_should_not_be_there_are_named_and_honest_retries_told_from_them(tmp_path: Path) -> None:
+    async def scenario(s: Served, browser: Browser, ids: dict[str, str]) -> None:
+        store = s.site.exchanges.store
+        now = time.time()
+        begun = ExchangeBegun(
+            id="twice", conversation="c", assistant="guide", visitor="v", question="Twice?", started_at=now, model="m"
+        )
+        await store.begin(begun)
+        usage = Usage(prompt_tokens=3, completion_tokens=4, source=Source.REPORTED)
+        for number, (code, used) in enumerate((("upstream_error", Usage()), (None, usage), (None, usage)), 1):
+            opened = CompletionOpened(
+                id=f"twice-{number}", exchange="twice", turn=1, attempt=number, model="m", opened_at=now
+            )
+            await store.open_completion(opened)
+            closed = CompletionClosed(
+                id=opened.id,
+                closed_at=now + 0.1,
+                outcome="failed" if code else "complete",
+                finish="error" if code else "stop",
+                usage=used,
+                code=code,
+                detail="429 <b>slow down</b>" if code else None,
+                first_delta=None if code else 0.05,
+                duration=0.1,
+            )
+            store.close_completion(closed)
+        ended = ExchangeEnded(
+            id="twice", ended_at=now + 0.2, outcome="complete", generated="Yes.", shown="Yes.", events=3, sent=3
+        )
+        store.end(ended)
+        await store.flush()
+        page = await browser.get("/dashboard/exchanges/twice")
+        harmless(page)
+        table = page.text.rpartition("Completions")[2]
+        assert table.count("should not be there") == 1 and table.count("an honest retry") == 1
+        assert table.index("an honest retry") < table.index("should not be there")
+        assert "429 <b>slow down</b>" in table
+        listed = await browser.get("/dashboard/conversations")
+        assert listed.text.count(" odd ") == 1 and listed.text.index("Twice?") < listed.text.index(" odd ")
+
+    played(tmp_path, scenario)
 
 
 def test_an_exchange_that_is_none_is_404_in_words(tmp_path: Path) -> None:

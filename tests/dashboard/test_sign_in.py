@@ -47,6 +47,14 @@ def test_without_the_key_every_page_leads_to_the_sign_in_and_with_it_back_to_whe
     served(tmp_path, scenario)
 
 
+def test_an_address_that_ends_with_a_slash_is_the_same(tmp_path: Path) -> None:
+    async def scenario(s: Served) -> None:
+        async with await signed_in(s) as browser:
+            assert (await browser.get("/dashboard/")).url == f"{s.url}/dashboard"
+
+    served(tmp_path, scenario)
+
+
 def test_a_wrong_key_is_told_and_opens_nothing(tmp_path: Path) -> None:
     async def scenario(s: Served) -> None:
         async with Browser(s) as browser:

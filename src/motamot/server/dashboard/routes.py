@@ -50,17 +50,18 @@ def routes(site: Site) -> list[Route]:
         Route("/dashboard/icon.svg", answered(_icon, site), methods=["GET"]),
         desk.shut("/dashboard/sign-out", desk.sign_out, "POST"),
         desk.shut("/dashboard", overview.page, "GET"),
+        desk.shut("/dashboard/", desk.without_slash, "GET"),
         desk.shut("/dashboard/conversations", conversations.page, "GET"),
         desk.shut("/dashboard/conversations/{conversation}", conversations.conversation, "GET"),
         desk.shut("/dashboard/exchanges/{exchange}", exchange.page, "GET"),
         desk.shut("/dashboard/exchanges/{exchange}/stop", exchange.stop, "POST"),
-        desk.shut("/dashboard/exchanges/{exchange}/tape", exchange.tape, "GET"),
-        desk.shut("/dashboard/export.csv", export.as_csv, "GET"),
-        desk.shut("/dashboard/export.jsonl", export.as_json_lines, "GET"),
+        desk.file("/dashboard/exchanges/{exchange}/tape", exchange.tape),
+        desk.file("/dashboard/export.csv", export.as_csv),
+        desk.file("/dashboard/export.jsonl", export.as_json_lines),
         desk.shut("/dashboard/figures", figures.page, "GET"),
         desk.shut("/dashboard/reconcile", reconcile.page, "GET", "POST"),
         desk.shut("/dashboard/visitor", visitor.page, "GET"),
-        desk.shut("/dashboard/visitor.json", visitor.export, "GET"),
+        desk.file("/dashboard/visitor.json", visitor.export),
         desk.shut("/dashboard/visitor/delete", visitor.delete, "POST"),
     ]
 
@@ -80,6 +81,13 @@ class _Desk:
     def shut(self, path: str, handler: Handler, *methods: str) -> Route:
         """An address for who is signed in; others are asked for the key first."""
         return Route(path, answered(self._answering(handler, for_all=False), self._site), methods=list(methods))
+
+    def file(self, path: str, handler: Handler) -> Route:
+        """The same of a file that is made while it is sent: nobody may have it made and not take it (HEAD)."""
+        route = self.shut(path, handler, "GET")
+        assert route.methods is not None
+        route.methods.discard("HEAD")
+        return route
 
     def _answering(self, handler: Handler, *, for_all: bool) -> Callable[[Site, Request], Awaitable[Response]]:
         async def answer(site: Site, request: Request) -> Response:
@@ -127,6 +135,10 @@ class _Desk:
         set_cookie(request, response, _SESSION, self._sessions.open())
         set_cookie(request, response, DEVICE, visit.site.operator.device(), _YEAR)
         return response
+
+    async def without_slash(self, visit: Visit) -> Response:
+        """GET /dashboard/: as somebody types it."""
+        return _redirect(visit.to())
 
     async def sign_out(self, visit: Visit) -> Response:
         """POST /dashboard/sign-out."""
