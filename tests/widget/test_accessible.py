@@ -95,6 +95,19 @@ def test_axe_finds_nothing_from_the_closed_button_to_the_answer(
     chromium.run(scenario)
 
 
+def test_what_axe_says_nothing_of_it_has_looked_at(chromium: Chromium, tmp_path: Path) -> None:
+    """A name that is missing and a text that is too pale are found in the chat's own root."""
+
+    async def scenario(browser: Browser) -> None:
+        async with chat(tmp_path, []) as served, opened(browser, served.url) as reader:
+            await reader.page.locator("#send").evaluate("send => { send.ariaLabel = ''; send.title = '' }")
+            await reader.page.locator("#machine").evaluate("machine => { machine.style.color = '#ccc' }")
+            found = {line.split(":")[0] for line in await violations(reader.page)}
+            assert found == {"button-name", "color-contrast"}
+
+    chromium.run(scenario)
+
+
 OUTCOMES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "stopped": ([{"say": "So far"}, {"gate": "end"}], "stopped"),
     "cut": ([{"say": "So far"}, {"finish": "length"}], "truncated"),
