@@ -1,10 +1,11 @@
 // A conversation with one assistant: what is asked and followed for its reader, and what other pages of theirs do.
 
 import { Answer, type Body, type Said, type Telling } from "./follow.ts";
-import type { Assistant, Frame } from "./frame.ts";
-import { isText, Kept } from "./keep.ts";
-import { newKey, type Refused, refusal, type Service } from "./service.ts";
-import { ExchangeView, type Row } from "./view.ts";
+import type { Config } from "./config.ts";
+import type { Frame } from "./frame.ts";
+import { channel, isId, isText, Kept } from "./keep.ts";
+import { impostor, isKey, newKey, type Refused, refusal, type Service } from "./service.ts";
+import { ExchangeView, isRow, type Row } from "./view.ts";
 import { words } from "./words/index.ts";
 
 /** A question whose answer had not begun when the page went is asked again by itself for so long, in milliseconds. */
@@ -12,15 +13,6 @@ const UNSENT = 60_000;
 
 /** What the page misses in less than this, in milliseconds, it does not look for when it is seen again. */
 const HIDDEN = 1000;
-
-/** What the server says of itself. */
-export interface Config {
-  readonly assistants: readonly Assistant[];
-  /** Seconds after which a living server says something. */
-  readonly heartbeat: number;
-  /** How long a question may be, in bytes. */
-  readonly message_bytes: number;
-}
 
 interface Unsent {
   readonly body: Body;
@@ -61,8 +53,8 @@ export class Chat {
     this.#frame = frame;
     this.#image = image;
     const place = service.place;
-    this.#conversation = new Kept("sessionStorage", `${place} conversation ${assistant}`, isText);
-    this.#latest = new Kept("localStorage", `${place} conversation ${assistant}`, isText);
+    this.#conversation = new Kept("sessionStorage", `${place} conversation ${assistant}`, isId);
+    this.#latest = new Kept("localStorage", `${place} conversation ${assistant}`, isId);
     this.#unsent = new Kept("sessionStorage", `${place} unsent ${assistant}`, isUnsent);
     this.#left = this.#unsent.value;
     this.#conversation.value ??= this.#latest.value;
@@ -122,8 +114,10 @@ export class Chat {
       const response = await this.#service.fetch(conversationPath(gone), { method: "DELETE" });
       if (!response.ok && response.status !== 404) throw await refusal(response);
     } catch {
-      return this.#frame.trouble("removeFailed", () => void this.remove());
+      if (!this.#gone.signal.aborted) this.#frame.trouble("removeFailed", () => void this.remove());
+      return;
     }
+    if (this.#gone.signal.aborted) return; // the frame shows another's conversation, and this one is not found any more
     this.#others?.postMessage({ conversation: gone, removed: true } satisfies News);
     if (this.#conversation.value === gone) this.forget();
     this.#frame.focus();
@@ -320,7 +314,7 @@ export class Chat {
     try {
       const response = await this.#service.fetch(conversationPath(wanted), { cache: "no-store" });
       if (!response.ok && response.status !== 404) throw await refusal(response);
-      rows = response.ok ? ((await response.json()) as { exchanges: Row[] }).exchanges : null;
+      rows = response.ok ? transcript(await response.json()) : null;
     } catch {
       if (!this.#gone.signal.aborted) this.#frame.trouble("load", () => void this.#load());
       return;
@@ -372,12 +366,12 @@ export class Chat {
   // What happens around this page
 
   #listen(): void {
-    this.#others = new BroadcastChannel(`motamot ${this.#service.place}`);
-    this.#others.addEventListener("message", ({ data }: MessageEvent<News>) => {
-      if (data.conversation !== this.#conversation.value) return;
-      if (data.removed === true) this.forget();
-      else if (data.exchange !== undefined && !this.#views.has(data.exchange)) {
-        this.#join(data.exchange, this.#views.get(data.replaces) ?? this.#newView(data.message ?? ""));
+    this.#others = channel(this.#service.place, (said) => {
+      const { conversation, removed, exchange, message = "", replaces } = Object(said) as News;
+      if (!isId(conversation) || conversation !== this.#conversation.value) return;
+      if (removed === true) this.forget();
+      else if (isId(exchange) && isText(message) && !this.#views.has(exchange)) {
+        this.#join(exchange, this.#views.get(replaces) ?? this.#newView(message));
       }
     });
   }
@@ -431,12 +425,21 @@ function whileShown(view: ExchangeView, tell: Telling): Telling {
   };
 }
 
+/** The rows of a transcript. Throws: Refused where it is none. */
+function transcript(told: unknown): Row[] {
+  const { exchanges } = Object(told) as { exchanges?: unknown };
+  if (!Array.isArray(exchanges) || !exchanges.every(isRow)) throw impostor();
+  return exchanges;
+}
+
 function conversationPath(conversation: string): string {
   return `api/conversations/${encodeURIComponent(conversation)}`;
 }
 
 /** Whether it is what `#post` keeps. */
 function isUnsent(kept: unknown): kept is Unsent {
-  const { body, at } = (kept ?? {}) as Partial<Unsent>;
-  return typeof at === "number" && isText(body?.message) && isText(body.key);
+  const { body, at } = Object(kept) as Unsent;
+  const { message, key, assistant, conversation = null, replaces = null } = Object(body) as Body;
+  const question = isText(message) && isKey(key) && isText(assistant);
+  return typeof at === "number" && question && [conversation, replaces].every((id) => id === null || isId(id));
 }

@@ -13,6 +13,14 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/**
+ * What the document itself has. An element of the page that is named like it (`<img name="body">`) stands in its place
+ * in `document.body`. Source: WHATWG HTML, "DOM tree accessors", named properties of Document.
+ */
+export function own<K extends "body" | "currentScript" | "documentElement" | "hidden">(name: K): Document[K] {
+  return Object.getOwnPropertyDescriptor(Document.prototype, name)?.get?.call(document) as Document[K];
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Paths on a ground of 20 by 20. */

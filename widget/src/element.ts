@@ -1,11 +1,12 @@
 // `<motamot-chat>`: a chat that fills its box.
 
-import { Chat, type Config } from "./chat.ts";
-import { dress } from "./dom.ts";
+import { Chat } from "./chat.ts";
+import { type Config, isConfig } from "./config.ts";
+import { dress, own } from "./dom.ts";
 import { type Assistant, Frame } from "./frame.ts";
 import { Kept } from "./keep.ts";
 import { ReadingPanel } from "./panel.ts";
-import { refusal, Service } from "./service.ts";
+import { impostor, refusal, Service } from "./service.ts";
 import { styles } from "./styles/index.ts";
 import { fillSeen } from "./viewport.ts";
 import { addLanguage, isLanguage, onLanguage, preferred } from "./words/index.ts";
@@ -17,9 +18,9 @@ export function setHome(url: string): void {
   home = url;
 }
 
-/** What somebody has chosen to read in at a server, else what the page is in (`around`), else what the browser prefers. */
+/** server: its whole address. What somebody has chosen to read in there, else what the page is in (`around`), else what the browser prefers. */
 export function spoken(server: string, around: string): string {
-  const kept = language(new Service(new URL(server, document.baseURI))).value;
+  const kept = language(new Service(new URL(server))).value;
   return kept ?? preferred([around, ...navigator.languages]) ?? "en";
 }
 
@@ -120,7 +121,7 @@ class Here {
     this.#page = element.hasAttribute("page");
     this.frame = new Frame(root, this.#page);
     this.frame.add(new ReadingPanel(this.frame.parts.chat, this.frame.speech, this.#gone.signal));
-    this.#service = new Service(new URL(element.getAttribute("server") ?? home, document.baseURI));
+    this.#service = new Service(new URL(element.getAttribute("server") ?? home, element.baseURI));
     this.#language = language(this.#service);
     this.speak();
     this.frame.busy(false);
@@ -139,10 +140,10 @@ class Here {
 
   /** Speak what the reader has chosen, else what the page is in, else what the browser prefers. */
   speak(): void {
-    const around = this.#page ? "" : (this.#element.closest<HTMLElement>("[lang]") ?? document.documentElement).lang;
+    const around = this.#page ? "" : (this.#element.closest<HTMLElement>("[lang]") ?? own("documentElement")).lang;
     this.frame.speak(spoken(this.#service.base, around));
-    queueMicrotask(() => this.#element.dispatchEvent(new Event("language"))); // once this is what the element has
-    if (this.#page) document.documentElement.lang = this.frame.speech.language;
+    queueMicrotask(() => this.#element.dispatchEvent(new CustomEvent("language"))); // once this is what the element has
+    if (this.#page) own("documentElement").lang = this.frame.speech.language;
   }
 
   /** Ask the server who answers. */
@@ -152,11 +153,12 @@ class Here {
     try {
       const response = await this.#service.public("api/widget", { signal: this.#gone.signal });
       if (!response.ok) throw await refusal(response);
-      config = (await response.json()) as Config;
+      const told: unknown = await response.json();
+      if (!isConfig(told)) throw impostor();
+      config = told;
     } catch {
       if (this.#gone.signal.aborted) return;
-      const origin = this.#service.foreign ? ` Is ${globalThis.origin} in its settings' "origins"?` : "";
-      console.warn(`motamot: ${this.#service.base} could not be reached.${origin}`);
+      console.warn(`motamot: ${this.#service.base} could not be reached.${this.#why}`);
       const again = () => {
         removeEventListener("online", again);
         void this.#meet();
@@ -168,11 +170,23 @@ class Here {
     const wanted = named ?? (this.#page ? new URLSearchParams(location.search).get("assistant") : null);
     const { assistants } = config;
     const found = assistants.find(({ name }) => name === wanted) ?? (named === null ? assistants[0] : undefined);
-    if (found === undefined) return this.frame.trouble("nobody");
+    if (found === undefined) {
+      const names = assistants.map(({ name }) => `"${name}"`).join(", ") || "none";
+      console.warn(`motamot: ${this.#service.base} has no assistant "${named}" for this page; it has ${names}.`);
+      return this.frame.trouble("nobody");
+    }
     const choice = named === null ? assistants : [found];
     this.#choose(found, choice, config);
     this.#onChoice(choice, config);
     if (this.#wanted) this.chat?.send();
+  }
+
+  /** For who builds the site: the likeliest reason why its page gets no answer. */
+  get #why(): string {
+    if (!this.#service.foreign) return "";
+    const { origin } = globalThis;
+    if (origin !== "null") return ` Is ${origin} in its settings' "origins"?`;
+    return " A page opened as a file, or in a sandboxed frame, has no origin that could be allowed: serve it over HTTP.";
   }
 
   #choose(assistant: Assistant, all: readonly Assistant[], config: Config): void {
@@ -249,7 +263,7 @@ class Here {
   }
 
   #close(): void {
-    if (this.#element.hasAttribute("closable")) this.#element.dispatchEvent(new Event("close"));
+    if (this.#element.hasAttribute("closable")) this.#element.dispatchEvent(new CustomEvent("close"));
   }
 
   #send(): void {

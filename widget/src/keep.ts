@@ -50,3 +50,22 @@ export class Kept<T> {
 export function isText(kept: unknown): kept is string {
   return typeof kept === "string";
 }
+
+/** Whether it may be an id that a server has given: what is longer it would refuse. */
+export function isId(kept: unknown): kept is string {
+  return typeof kept === "string" && /^[!-~]{1,200}$/.test(kept);
+}
+
+/**
+ * A way to the other pages of this origin. heard: what one of them says, and any script of theirs may say anything.
+ * null where there is none: a browser that may keep nothing for a page (Firefox without cookies) refuses this, too.
+ */
+export function channel(name: string, heard: (said: unknown) => void): BroadcastChannel | null {
+  try {
+    const others = new BroadcastChannel(`motamot ${name}`);
+    others.addEventListener("message", ({ data }: MessageEvent<unknown>) => heard(data));
+    return others;
+  } catch {
+    return null;
+  }
+}

@@ -1,6 +1,6 @@
 // A button in a corner of somebody's page, and the chat that it opens.
 
-import { dress, h, picture } from "./dom.ts";
+import { dress, h, own, picture } from "./dom.ts";
 import { type MotamotChat, spoken } from "./element.ts";
 import { Kept } from "./keep.ts";
 import { Speech } from "./speech.ts";
@@ -29,9 +29,15 @@ function isOpen(kept: unknown): kept is boolean {
 /** Where the chat fills the window, as on a phone. */
 const SMALL = "(max-width: 30em), (max-height: 30em)";
 
-/** Put the button into the page. The chat begins, and asks its server for something, when it is opened first. */
+/**
+ * Put the button into the page, unless it is there: two managers of a site's tags may each have been given the line.
+ * The chat begins, and asks its server for something, when it is opened first.
+ */
 export function launch(wanted: Wanted): HTMLElement {
-  return new Launcher(wanted).host;
+  const { server, assistant = "" } = wanted;
+  const there = [...own("documentElement").getElementsByTagName("motamot-launcher")] as HTMLElement[];
+  const same = there.find(({ dataset }) => dataset["server"] === server && dataset["assistant"] === assistant);
+  return same ?? new Launcher(wanted).host;
 }
 
 class Launcher {
@@ -54,6 +60,7 @@ class Launcher {
     root.append(this.#panel, this.#button);
     this.host.classList.toggle("left", wanted.position === "left");
     this.host.classList.toggle("right", wanted.position === "right");
+    Object.assign(this.host.dataset, { server: wanted.server, assistant: wanted.assistant ?? "" });
     if (wanted.theme !== undefined) this.host.setAttribute("theme", wanted.theme);
     this.#button.addEventListener("click", () => (this.#panel.open ? this.#shut() : this.#open()));
     this.#panel.addEventListener("close", () => this.#told()); // by us, or by a phone's way back
@@ -64,7 +71,7 @@ class Launcher {
     // What fills a window is opened by hand.
     if (!this.#small.matches && (this.#kept.value ?? wanted.open ?? false)) this.#show();
     this.#told();
-    document.body.append(this.host);
+    own("body").append(this.host);
   }
 
   /** Open it, and let the reader write. */
@@ -108,7 +115,7 @@ class Launcher {
 
   #speak(): void {
     const { server, lang } = this.#wanted;
-    this.#speech.speak(this.#chat?.language ?? spoken(server, lang ?? document.documentElement.lang));
+    this.#speech.speak(this.#chat?.language ?? spoken(server, lang ?? own("documentElement").lang));
   }
 }
 

@@ -1,7 +1,7 @@
 // How somebody reads best: ground, contrast, size and room between lines. Kept once for all pages of an origin, and
 // applied at once wherever a chat of that origin is open.
 
-import { Kept } from "./keep.ts";
+import { channel, Kept } from "./keep.ts";
 
 /** What there is to choose from, each with its usual value first. */
 export const CHOICES = {
@@ -29,18 +29,18 @@ const MORE_CONTRAST = "(prefers-contrast: more)";
 export class ReadingChoice {
   readonly #kept = new Kept("localStorage", NAME, isReading);
   readonly #changed: () => void;
-  #others: BroadcastChannel;
+  #others: BroadcastChannel | null;
   #value: Reading;
 
   constructor(changed: () => void, gone: AbortSignal) {
     this.#changed = changed;
     this.#value = this.#kept.value ?? {};
     this.#others = this.#listen();
-    gone.addEventListener("abort", () => this.#others.close());
+    gone.addEventListener("abort", () => this.#others?.close());
     matchMedia(MORE_CONTRAST).addEventListener("change", changed, { signal: gone });
     // A page that a browser keeps for the way back hears nothing, and may hold nothing open.
     const hide = ({ persisted }: PageTransitionEvent) => {
-      if (persisted) this.#others.close();
+      if (persisted) this.#others?.close();
     };
     const show = ({ persisted }: PageTransitionEvent) => {
       if (!persisted) return;
@@ -57,16 +57,14 @@ export class ReadingChoice {
 
   set value(value: Reading) {
     this.#kept.value = value;
-    this.#others.postMessage(value); // the others do not read it from the storage: that may be blocked
+    this.#others?.postMessage(value); // the others do not read it from the storage: that may be blocked
     this.#take(value);
   }
 
-  #listen(): BroadcastChannel {
-    const others = new BroadcastChannel(`motamot ${NAME}`);
-    others.addEventListener("message", ({ data }: MessageEvent<unknown>) => {
-      if (isReading(data)) this.#take(data);
+  #listen(): BroadcastChannel | null {
+    return channel(NAME, (said) => {
+      if (isReading(said)) this.#take(said);
     });
-    return others;
   }
 
   #take(value: Reading): void {

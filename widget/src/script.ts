@@ -1,5 +1,6 @@
 // The chat as one line of a page: `<script src="https://chat.example/widget.js" async></script>`.
 
+import { own } from "./dom.ts";
 import { MotamotChat, setHome } from "./element.ts";
 import { launch } from "./launcher.ts";
 
@@ -9,10 +10,11 @@ function begin(script: HTMLScriptElement): void {
   setHome(server);
   if (customElements.get("motamot-chat") === undefined) customElements.define("motamot-chat", MotamotChat);
   if (launcher === "none") return;
-  const wanted = { server, assistant, lang, images, theme, position, open: open !== undefined };
+  const wanted = { server, assistant, lang, images, theme, position, open: open !== undefined && open !== "false" };
   // An `async` script may be here before the page's body is.
-  if (document.body !== null) launch(wanted);
+  if (own("body") !== null) launch(wanted);
   else document.addEventListener("DOMContentLoaded", () => launch(wanted), { once: true });
 }
 
-if (document.currentScript instanceof HTMLScriptElement) begin(document.currentScript);
+const script = own("currentScript");
+if (script instanceof HTMLScriptElement) begin(script);

@@ -58,7 +58,8 @@ export function newKey(): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-function isSecret(kept: unknown): kept is string {
+/** Whether it is what `newKey` makes. */
+export function isKey(kept: unknown): kept is string {
   return typeof kept === "string" && /^[0-9a-f]{32}$/.test(kept);
 }
 
@@ -104,7 +105,7 @@ export class Service {
 
   #known(): string {
     if (this.#secret === "") {
-      const kept = new Kept("localStorage", `${this.place} secret`, isSecret);
+      const kept = new Kept("localStorage", `${this.place} secret`, isKey);
       kept.value ??= newKey();
       this.#secret = kept.value ?? newKey();
     }

@@ -4,6 +4,7 @@
 import { copy } from "./copy.ts";
 import { h, picture } from "./dom.ts";
 import type { Said } from "./follow.ts";
+import { isText } from "./keep.ts";
 import { markdown, type MarkdownOptions, type MarkdownWriter } from "./markdown/index.ts";
 import type { Speech } from "./speech.ts";
 import { PlainText } from "./text.ts";
@@ -29,6 +30,17 @@ export interface Row {
   readonly replaces?: string | null;
   readonly sources?: readonly Said[];
   readonly tools?: readonly Said[];
+}
+
+/** Whether it is one. */
+export function isRow(told: unknown): told is Row {
+  const { exchange, question, text, outcome, marks = [], tools = [], sources = [] } = Object(told) as Record<keyof Row, unknown>;
+  const isObject = (one: unknown) => typeof one === "object" && one !== null;
+  return (
+    [exchange, question, text, outcome ?? ""].every(isText) &&
+    [marks, tools, sources].every(Array.isArray) &&
+    [...(tools as unknown[]), ...(sources as unknown[])].every(isObject)
+  );
 }
 
 /** What the reader may want of an answer. */
@@ -229,7 +241,7 @@ export class ExchangeView {
   /** An answer as the transcript has it. */
   fill(row: Row): void {
     this.exchange = row.exchange;
-    for (const [number, tool] of (row.tools ?? []).entries()) this.#tool(String(number), tool, used(tool));
+    row.tools?.forEach((tool, number) => this.#tool(String(number), tool, used(tool)));
     for (const cited of row.sources ?? []) this.#cite(cited);
     this.#append(row.text);
     this.end({ ...row });
@@ -341,9 +353,10 @@ function source({ title, url, quote, mark }: Said): HTMLLIElement {
   if (typeof mark === "string") item.append(mark, " "); // as the text cites it: `[12]`
   let link: HTMLElement = h("span");
   try {
-    const address = new URL(String(url));
-    if (SOURCE_SCHEMES.includes(address.protocol)) {
-      link = h("a", { href: address.href, rel: "noopener noreferrer nofollow", target: "_blank" });
+    const { href, protocol, username, password } = new URL(String(url));
+    // `https://bank.example@elsewhere.example` leads elsewhere.
+    if (SOURCE_SCHEMES.includes(protocol) && username + password === "") {
+      link = h("a", { href, rel: "noopener noreferrer nofollow", target: "_blank" });
     }
   } catch {
     // no address, or none that can be followed

@@ -48,6 +48,7 @@ export const exchange = `
   color: var(--soft);
   font-size: 0.9em;
   list-style: none;
+  overflow-wrap: anywhere;
 }
 
 .agent:empty,
