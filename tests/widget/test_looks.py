@@ -53,10 +53,25 @@ Les réparations n’ont pas de limite de temps. Dois-je préparer un retour ?""
 )
 
 
+FRENCH_SHOP = {
+    'lang="en"': 'lang="fr"',
+    "Lamps that last.": "Des lampes qui durent.",
+    "Turned from ash and brass in our workshop, repaired for as long as you keep them.": (
+        "Tournées dans le frêne et le laiton à l’atelier, réparées aussi longtemps que vous les gardez."
+    ),
+    ">Lamps<": ">Lampes<",
+    ">Workshop<": ">L’atelier<",
+    ">Help<": ">Aide<",
+}
+
+
 def put_up(shop: Pages, served: Chat, lang: str = "en") -> None:
     """The example's shop, with this chat."""
     page = (SHOP / "index.html").read_text("utf-8").replace("https://chat.example/", served.url)
-    shop["/"] = page.replace('lang="en"', f'lang="{lang}"').replace('data-assistant="help"', 'data-assistant="Lumi"')
+    for english, french in FRENCH_SHOP.items() if lang == "fr" else ():
+        assert english in page
+        page = page.replace(english, french)
+    shop["/"] = page.replace('data-assistant="help"', 'data-assistant="Lumi"')
     shop["/shop.css"] = (SHOP / "shop.css").read_text("utf-8")
 
 

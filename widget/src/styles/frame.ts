@@ -38,12 +38,14 @@ select {
 
 #acts {
   display: flex;
+  margin-inline-end: -0.5em; /* the last picture stands above the edge of what is below */
   gap: 0.25em;
 }
 
 #acts button {
   display: inline-flex;
   align-items: center;
+  justify-content: center;
   gap: 0.4em;
   padding: 0.4em 0.65em;
   border: 0;
@@ -223,6 +225,7 @@ select {
   color: var(--soft);
   font-size: 0.8em;
   text-align: center;
+  text-wrap: balance;
 }
 
 dialog {
