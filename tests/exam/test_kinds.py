@@ -7,7 +7,9 @@ import json
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
 
+import aiohttp
 import pytest
 from openai import AsyncOpenAI
 from openai.types.responses import ResponseTextDeltaEvent
@@ -218,6 +220,18 @@ def test_an_answer_that_the_exam_does_not_read_to_its_end_is_not_judged_where_it
 
 @pytest.mark.slow
 def test_a_stop_that_only_left_a_queue_is_tried_again_when_the_queue_is_empty() -> None:
+    plain = template("plain-text", None, read=None)
+    assert became(asyncio.run(examined(one_by_one, plain, of(405)))) == {405: Passed.FAILED}
+
+
+def test_who_leaves_at_once_has_asked_before_however_late_the_question_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = aiohttp.TCPConnector.connect
+
+    async def late(self: aiohttp.TCPConnector, *given: Any, **named: Any) -> Any:
+        await asyncio.sleep(0.4)  # as on a busy machine
+        return await connect(self, *given, **named)
+
+    monkeypatch.setattr(aiohttp.TCPConnector, "connect", late)
     plain = template("plain-text", None, read=None)
     assert became(asyncio.run(examined(one_by_one, plain, of(405)))) == {405: Passed.FAILED}
 

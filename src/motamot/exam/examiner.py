@@ -236,6 +236,8 @@ class Examiner:
                     seen.heard[act.on] = asked
                     heard = asked[0]
                 case "wait":
+                    if heard is not None:
+                        await visitor.until_sent(heard)
                     await asyncio.sleep(act.seconds)
                 case "turn" | "said":
                     await self._until_model(case, act, began)

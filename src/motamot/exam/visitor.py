@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -51,6 +52,7 @@ class Heard:
     too_much: bool = False
     began: float = field(default_factory=time.monotonic)
     over_at: float | None = None
+    sent: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # the request has left
 
     @property
     def text(self) -> str:
@@ -144,12 +146,15 @@ class Visitor:
         self.on_text: Callable[[Heard], None] = lambda _: None
 
     async def __aenter__(self) -> Visitor:
+        trace = aiohttp.TraceConfig()
+        trace.on_request_headers_sent.append(_sent)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0, force_close=True, socket_factory=None if self._slow is None else _narrow
             ),
             read_bufsize=2**16 if self._slow is None else _SLOW_BYTES,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+            trace_configs=[trace],
             cookie_jar=aiohttp.CookieJar(unsafe=True),  # of addresses, too: a chatbot under test has no name
         )
         return self
@@ -172,6 +177,12 @@ class Visitor:
         for one in new:
             self._readings[one] = asyncio.create_task(self._read(one))
         return new
+
+    async def until_sent(self, heard: Heard) -> None:
+        """Wait until the request has left, or failed: on a busy machine that may take longer than what comes next."""
+        sent = asyncio.ensure_future(heard.sent.wait())
+        await asyncio.wait({sent, self._readings[heard]}, timeout=ANSWER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        sent.cancel()
 
     async def until(self, heard: Heard, text: str, seconds: float = ANSWER_SECONDS) -> bool:
         """Read until the text holds this; False when it has ended, or too long has passed, without it."""
@@ -240,7 +251,12 @@ class Visitor:
         response: aiohttp.ClientResponse | None = None
         try:
             response = await self._session.request(
-                asked.method, asked.url, data=asked.body or None, headers=asked.headers, allow_redirects=False
+                asked.method,
+                asked.url,
+                data=asked.body or None,
+                headers=asked.headers,
+                allow_redirects=False,
+                trace_request_ctx=heard,
             )
             if self._preset.twice and response.status == 200:
                 after = self._preset.then(asked, await response.content.read(_WHERE_BYTES))
@@ -287,6 +303,15 @@ class Visitor:
         self.talk.heard(events)
         self.on_text(heard)
         self._grown.set()
+
+
+async def _sent(
+    session: aiohttp.ClientSession, context: SimpleNamespace, told: aiohttp.TraceRequestHeadersSentParams
+) -> None:
+    """aiohttp writes a request's head, and with it its body."""
+    del session, told
+    if isinstance(context.trace_request_ctx, Heard):
+        context.trace_request_ctx.sent.set()
 
 
 def _narrow(address: tuple[int, int, int, str, tuple[Any, ...]]) -> socket.socket:
