@@ -62,7 +62,10 @@ class Notes:
 
 def ticks(times: Sequence[float], began: float) -> array[int]:
     """Moments on the monotonic clock as `ExchangeEnded.times` has them."""
-    return array("I", [min(max(int((time - began) * TICKS), 0), _LATEST) for time in times])
+    try:
+        return array("I", [int((time - began) * TICKS) for time in times])
+    except OverflowError:
+        return array("I", [min(max(int((time - began) * TICKS), 0), _LATEST) for time in times])
 
 
 def _size(event: AnswerEvent) -> int | None:

@@ -27,8 +27,8 @@ __all__ = ["available", "due", "empty", "is_ready", "match", "prepare", "remove"
 WORDS = 32  # that a search may have
 QUERY_BYTES = 1_000
 PREFIX_FROM = 2  # letters; with one, half the book would be found
-_AT_ONCE = 500  # exchanges put in in one statement: 20 to 90 ms
-_PAGES = 400  # merged in one step: 20 ms
+_AT_ONCE = 100  # exchanges put in in one step: 5 ms, for which a question waits
+_PAGES = 200  # merged in one step: 10 ms
 
 # Rows of `unsearchable` that are no exchange's: the index is to be merged, and: it is being merged.
 _MERGE_DUE, _MERGING = -1, -2
