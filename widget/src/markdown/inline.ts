@@ -1,13 +1,13 @@
 // What stands within a paragraph, a heading or a cell: emphasis, code, links. See parser.ts for the rules of both.
 
 import { harmless } from "./address.ts";
+import { destination, ESCAPABLE, type Found } from "./destination.ts";
 import { dereference, REFERENCE, REFERENCE_BEGUN } from "./entities.ts";
 import { ADDRESS, BRACKETS, EMPHASIS, HELD, INLINES, RUN, SPAN } from "./limits.ts";
 import type { Renderer } from "./renderer.ts";
 
 /** No character with a meaning, or an `h` within a word. */
 const PLAIN = /(?:[^\\`*_~[\]!<&\nhH]|(?<=[\p{L}\p{N}])[hH])+/uy;
-const ESCAPABLE = /[!-/:-@[-`{-~]/;
 const SPACE = /\s/u;
 const CODE_SPACE = /[ \n]/;
 const PUNCTUATION = /[\p{P}\p{S}]/u;
@@ -19,6 +19,7 @@ const SCHEME = /https?:\/\/[\p{L}\p{N}]/iuy;
 const SCHEME_BEGUN = /h(?:t(?:t(?:p(?:s?|s?:|s?:\/|s?:\/\/))?)?)?$/iy;
 const SCHEMES = 8; // "https://"
 const URL_END = /[\s<>\\`[\]\p{Cc}\p{Cf}\p{Z}]|(?![!-~])\p{P}/u;
+const AMPERSAND = "&amp;";
 const URL_TAIL = /[?!.,:;*_~'")]/; // part of an address unless nothing else follows: GFM 0.29, §6.9
 
 /** Something that may yet close: a run of marks, or a bracket. */
@@ -43,8 +44,6 @@ interface Span<N> {
   padded: boolean; // code: a space came first and is not shown yet
   filled: boolean; // code: there is something but spaces
 }
-
-type Found<T> = T | "wait" | null;
 
 /** Reads the text of one block after the other. */
 export class Inline<N> {
@@ -511,58 +510,4 @@ export class Inline<N> {
     this.#span = null;
     return at + span.good;
   }
-}
-
-/** A backslash before what it may be before, or a reference. */
-const ESCAPED = /\\([!-/:-@[-`{-~])|&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[a-zA-Z][a-zA-Z\d]{1,8});/g;
-const AMPERSAND = "&amp;";
-const BLANK = /[ \t\n]*/y;
-const POINTED = /<((?:[^<>\\\n]|\\.)*)>/y;
-const TITLE = /"(?:[^"\\]|\\[^])*"|'(?:[^'\\]|\\[^])*'|\((?:[^()\\]|\\[^])*\)/y;
-
-/**
- * What a link leads to, and where it ends: `(address "title")`, at its bracket. A title is read, and not shown.
- * Source: CommonMark 0.31.2, §6.3.
- */
-function destination(source: string, at: number): Found<{ address: string; end: number }> {
-  if (at === source.length) return "wait";
-  if (source[at] !== "(") return null;
-  const text = source.slice(at, at + ADDRESS);
-  const more = text.length < ADDRESS ? "wait" : null;
-  const skip = (from: number, what: RegExp): number => {
-    what.lastIndex = from;
-    return what.test(text) ? what.lastIndex : from;
-  };
-  const from = skip(1, BLANK);
-  if (from === text.length) return more;
-  let to = text[from] === "<" ? skip(from, POINTED) : bareEnd(text, from);
-  if (to === text.length) return more;
-  if (text[from] === "<" && to === from) return /[\n<]/.test(text.slice(from + 1).replace(/\\./g, "")) ? null : more;
-  const raw = text[from] === "<" ? text.slice(from + 1, to - 1) : text.slice(from, to);
-  const blank = skip(to, BLANK);
-  if (blank === text.length) return more;
-  if (blank > to && /["'(]/.test(text[blank] as string)) {
-    to = skip(blank, TITLE);
-    if (to === blank) return more;
-    to = skip(to, BLANK);
-    if (to === text.length) return more;
-  } else to = blank;
-  if (text[to] !== ")") return null;
-  const address = raw.replace(ESCAPED, (found, escaped: string | undefined) => escaped ?? dereference(found));
-  return { address, end: at + to + 1 };
-}
-
-const NESTED = 32; // brackets in an address, as in CommonMark's reference implementations
-
-/** The end of an address without pointed brackets: a space, or the bracket that it has not opened. */
-function bareEnd(text: string, from: number): number {
-  let depth = 0;
-  for (let at = from; at < text.length; at++) {
-    const character = text[at] as string;
-    if (character === "\\" && ESCAPABLE.test(text[at + 1] ?? "")) at++;
-    else if (character <= " " || character === "\x7f") return at;
-    else if (character === "(" && ++depth > NESTED) return at;
-    else if (character === ")" && --depth < 0) return at;
-  }
-  return text.length;
 }
