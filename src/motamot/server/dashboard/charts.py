@@ -30,31 +30,19 @@ def bars(
     """A bar a day, its parts on top of each other. tell: a value in words."""
     totals = [sum(one.values[n] or 0.0 for one in series) for n in range(len(days))]
     top = _nice(max(totals, default=0.0))
-    step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(days))
+    step = _step(days)
+    below = [_HEIGHT - _BOTTOM] * len(days)
     drawn: list[Child] = []
-    for n, day in enumerate(days):
-        below = 0.0
-        for one in series:
-            value = one.values[n] or 0.0
-            if value <= 0:
-                continue
-            height = value / top * _plot()
-            y = _HEIGHT - _BOTTOM - below - height
-            below += height
-            drawn.append(
-                el(
-                    "g",
-                    el("title", f"{day}: {one.name} {tell(value)}"),
-                    el(
-                        "rect",
-                        x=_at(_LEFT + n * step + step * 0.1),
-                        y=_at(y),
-                        width=_at(step * 0.8),
-                        height=_at(height),
-                        class_=f"c{one.colour}",
-                    ),
+    for one in series:
+        parts = []  # one element for all bars of a colour: pages of many days stay small
+        for n, value in enumerate(one.values):
+            if value:
+                height = value / top * _plot()
+                parts.append(
+                    f"M{_LEFT + (n + 0.1) * step:.1f} {below[n]:.1f}h{step * 0.8:.1f}v{-height:.1f}h{-step * 0.8:.1f}z"
                 )
-            )
+                below[n] -= height
+        drawn.append(el("path", d="".join(parts), class_=f"c{one.colour}"))
     return _figure(title, described, days, series, top, tell, drawn)
 
 
@@ -63,7 +51,7 @@ def lines(
 ) -> Html:
     """A line through the days, with a gap where nothing was measured. tell: a value in words."""
     top = _nice(max((value for one in series for value in one.values if value is not None), default=0.0))
-    step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(days))
+    step = _step(days)
     drawn: list[Child] = []
     for one in series:
         run: list[str] = []
@@ -75,8 +63,7 @@ def lines(
                 continue
             x, y = _LEFT + (n + 0.5) * step, _HEIGHT - _BOTTOM - value / top * _plot()
             run.append(f"{_at(x)},{_at(y)}")
-            dot = el("circle", cx=_at(x), cy=_at(y), r="3", class_=f"c{one.colour}")
-            drawn.append(el("g", el("title", f"{days[n]}: {one.name} {tell(value)}"), dot))
+            drawn.append(el("circle", cx=_at(x), cy=_at(y), r="3", class_=f"c{one.colour}"))
     return _figure(title, described, days, series, top, tell, drawn)
 
 
@@ -115,6 +102,7 @@ def _figure(
         "svg",
         _axes(days, top, tell),
         drawn,
+        _hints(days, series, tell),
         viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
         role="img",
         aria_label=described,
@@ -125,6 +113,20 @@ def _figure(
         class_="legend",
     )
     return el("figure", el("figcaption", title), legend if len(series) > 1 else None, svg)
+
+
+def _hints(days: Sequence[str], series: Sequence[Series], tell: Callable[[float], str]) -> list[Child]:
+    """What a pointer that rests on a day is told: its values."""
+    step = _step(days)
+    hints: list[Child] = []
+    for n, day in enumerate(days):
+        values = [f"{one.name} {tell(value)}" for one in series if (value := one.values[n])]
+        if values:
+            place = el(
+                "rect", x=_at(_LEFT + n * step), y=_at(_TOP), width=_at(step), height=_at(_plot()), class_="hint"
+            )
+            hints.append(el("g", el("title", f"{day}: {', '.join(values)}"), place))
+    return hints
 
 
 def _swatch(colour: int) -> Html:
@@ -140,12 +142,16 @@ def _axes(days: Sequence[str], top: float, tell: Callable[[float], str]) -> list
             el("line", x1=_at(_LEFT), x2=_at(_WIDTH - _RIGHT), y1=_at(y), y2=_at(y), class_="axis"),
             el("text", tell(part * top), x=_at(_LEFT - 6), y=_at(y + 5), text_anchor="end"),
         ]
-    step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(days))
+    step = _step(days)
     every = max(1, math.ceil(len(days) / _MOST_LABELS))
     for n in range(0, len(days), every):
         x = _LEFT + (n + 0.5) * step
         drawn.append(el("text", days[n][5:], x=_at(x), y=_at(_HEIGHT - 8), text_anchor="middle"))
     return drawn
+
+
+def _step(days: Sequence[str]) -> float:
+    return (_WIDTH - _LEFT - _RIGHT) / max(1, len(days))
 
 
 def _plot() -> float:

@@ -42,8 +42,8 @@ class Total:
     completions: int
 
 
-def total_of(days: Sequence[Day]) -> Total:
-    """The sum; percentiles of all together."""
+def total_of(days: Sequence[Day | Total]) -> Total:
+    """The sum of days, or of sums; percentiles of all together."""
     return Total(
         exchanges=sum(day.exchanges for day in days),
         outcomes=_sums(day.outcomes for day in days),
@@ -103,7 +103,7 @@ def _page(visit: Visit, above: Html, span: tuple[int, int], found: Sequence[Day]
     ]
     shown = {day: one for day, one in reversed(totals.items()) if one.exchanges or one.completions}
     tables = join(
-        el("section", el("h2", words.by_assistant), _groups(visit, found)),
+        el("section", el("h2", words.by_assistant), _groups(visit, found, list(totals.values()))),
         el("section", el("h2", words.day), _table(visit, words.day, words.day, [(d, d, t) for d, t in shown.items()])),
     )
     return Page(words.figures, join(above, el("div", charts, class_="charts"), tables), now="figures")
@@ -199,7 +199,7 @@ def _name(row: Day) -> str:
 # Tables
 
 
-def _groups(visit: Visit, found: Sequence[Day]) -> Html:
+def _groups(visit: Visit, found: Sequence[Day], totals: Sequence[Total]) -> Html:
     groups: dict[tuple[str, str], list[Day]] = {}
     for one in found:
         groups.setdefault((one.assistant, one.model), []).append(one)
@@ -208,7 +208,7 @@ def _groups(visit: Visit, found: Sequence[Day]) -> Html:
         for (assistant, model), days in sorted(groups.items())
     ]
     if len(groups) > 1:
-        rows.append((visit.words.whole_time, "", total_of(found)))
+        rows.append((visit.words.whole_time, "", total_of(totals)))
     return _table(visit, visit.words.by_assistant, visit.words.assistant, rows)
 
 
