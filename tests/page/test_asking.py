@@ -297,20 +297,26 @@ def test_a_stop_goes_out_though_the_page_is_closed_in_the_same_moment(chromium: 
     chromium.run(scenario)
 
 
+@pytest.mark.parametrize("pieces", [["First ", "piece."], ["**First** *", "piece.*"], ["```\nFirst\n", "piece.\n```"]])
 def test_after_a_stop_somewhere_else_the_page_shows_what_the_transcript_keeps(
-    chromium: Chromium, tmp_path: Path
+    chromium: Chromium, tmp_path: Path, pieces: list[str]
 ) -> None:
-    """Another page of this visitor had seen less when it stopped."""
+    """Another page of this visitor had seen less when it stopped: its Markdown is that of what is left."""
 
     async def scenario(browser: Browser) -> None:
-        async with chat(tmp_path, [GATED]) as served, opened(browser, served.url) as reader:
+        script = [{"say": pieces}, {"gate": "curtain"}, {"say": " No more."}]
+        async with chat(tmp_path, [script]) as served, opened(browser, served.url) as reader:
             await reader.ask("Hello")
-            await reader.shows("First piece.")
+            await reader.shows(re.compile(r"First\s*piece\."))
             [row] = await reader.transcript()
             await reader.page.request.post(f"api/exchanges/{row['exchange']}/stop", data={"seen": 2})
             await reader.ended("stopped")
             [row] = await reader.transcript()
-            assert row["text"] == await reader.text() == "First "
+            assert row["text"] == await reader.source() == pieces[0]
+            shown = await reader.text()
+            await reader.page.reload()
+            await reader.ended("stopped")
+            assert "piece" not in shown and await reader.text() == shown
 
     chromium.run(scenario)
 

@@ -186,6 +186,28 @@ def test_when_the_network_is_back_a_connection_that_died_with_it_is_not_waited_f
     chromium.run(scenario)
 
 
+def test_a_network_that_comes_and_goes_while_nothing_has_come_yet_is_not_given_up(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    """A slow model, and a train with tunnels: more of them than there are tries in a row."""
+
+    async def scenario(browser: Browser) -> None:
+        script = [{"gate": "curtain"}, {"say": WHOLE}]
+        async with chat(tmp_path, [script]) as served, opened(browser, served.url, before=FAST) as reader:
+            await reader.ask("Hello")
+            await served.model.wait_gate("curtain")
+            while len([url for url in reader.requests if "/events?" in url]) < 12:
+                await reader.page.context.set_offline(True)
+                await reader.page.context.set_offline(False)
+                await asyncio.sleep(0.1)
+                assert await reader.answer().get_attribute("data-outcome") is None
+            served.model.release("curtain")
+            await reader.ended("complete")
+            assert await reader.text() == WHOLE and len(served.model.requests) == 1
+
+    chromium.run(scenario)
+
+
 def test_tries_grow_further_apart_and_come_to_an_end(chromium: Chromium, tmp_path: Path) -> None:
     async def scenario(browser: Browser) -> None:
         async with (

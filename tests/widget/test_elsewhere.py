@@ -298,6 +298,51 @@ def test_several_chats_on_a_page_are_each_their_own(chromium: Chromium, tmp_path
     chromium.run(scenario)
 
 
+def test_without_a_name_there_is_a_choice_and_each_assistant_has_its_own_conversation(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    async def scenario(browser: Browser) -> None:
+        with site() as pages:
+            origins = [pages.origin]
+            model = RecordedModel(["From the other."], "a test", pace=0)
+            others = [
+                Assistant(name="other", origins=origins, upstream=model),
+                Assistant(name="internal", upstream=RecordedModel(["No."], "a test", pace=0)),
+            ]
+            async with chat(tmp_path, [GATED], origins=origins, others=others) as served:
+                pages["/"] = ELEMENT.format(chat=served.url).replace(' assistant="default"', "")
+                async with at(browser, f"{pages.origin}/") as reader:
+                    choice = reader.page.get_by_label("Assistant")
+                    await expect(choice.locator("option")).to_have_text(["motamot", "other"])
+                    await reader.ask("Hello")
+                    await reader.shows("First piece.")
+                    await choice.select_option("other")
+                    await until(lambda: streams(served) == 0)
+                    assert await reader.questions() == []
+                    await reader.ask("And you?")
+                    await reader.shows("From the other.")
+                    await choice.select_option("default")
+                    await reader.shows("First piece.")
+                    served.model.release("curtain")
+                    await reader.ended("complete")
+                    assert await reader.questions() == ["Hello"] and await reader.text() == WHOLE
+                    assert len(served.model.requests) == 1
+
+    chromium.run(scenario)
+
+
+def test_an_assistant_that_is_not_there_is_told(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        page = ELEMENT.replace('assistant="default"', 'assistant="nobody"')
+        async with shop(tmp_path, [], page) as (_, pages), at(browser, f"{pages.origin}/") as reader:
+            await expect(reader.page.locator("#trouble")).to_contain_text("This chat has no such assistant.")
+            await reader.page.evaluate("document.querySelector('motamot-chat').setAttribute('assistant', 'default')")
+            await expect(reader.page.locator("#trouble span")).to_be_empty()
+            await expect(reader.page.locator("#title")).to_have_text("motamot")
+
+    chromium.run(scenario)
+
+
 def test_as_a_module_it_does_nothing_until_it_is_defined(chromium: Chromium, tmp_path: Path) -> None:
     page = (
         '<!doctype html><motamot-chat></motamot-chat><script type="module">'

@@ -55,6 +55,7 @@ export class Answer {
   readonly #tell: Telling;
   #turn = 0; // counts what was begun: whoever waits and finds another number has nothing more to do
   #abort: AbortController | null = null;
+  #tries = 0; // since something was heard, or the network came back
   #again = false; // all was had but the end: hear the answer once more, for its end
   #wake: () => void = () => {};
   #offline = false; // the browser has said so, and nothing has been heard since
@@ -80,7 +81,7 @@ export class Answer {
     };
     const online = () => {
       if (this.#offline) this.refresh();
-      else this.#wake();
+      else this.#wake(); // a connection that lives is left alone
     };
     addEventListener("offline", offline);
     addEventListener("online", online);
@@ -93,7 +94,7 @@ export class Answer {
   }
 
   async #untilOver(turn: number): Promise<void> {
-    let tries = 0;
+    this.#tries = 0;
     while (turn === this.#turn) {
       const before = this.last;
       const again = this.#again;
@@ -107,8 +108,8 @@ export class Answer {
         if (error instanceof Refused) after = Math.min(error.after, AFTER_MOST);
       }
       if (turn !== this.#turn) return;
-      if (this.last > before) tries = 0;
-      const pause = PAUSES[tries++];
+      if (this.last > before) this.#tries = 0;
+      const pause = PAUSES[this.#tries++];
       if (pause === undefined) return this.#finish(() => this.#tell.lost());
       this.#tell.waiting();
       await this.#pause(pause + after);
@@ -175,6 +176,7 @@ export class Answer {
   /** Let go of the stream and ask for what is missing at once: the page was frozen, or the network is back. */
   refresh(): void {
     this.#offline = false;
+    this.#tries = 0;
     this.#abort?.abort();
     this.#wake();
   }
