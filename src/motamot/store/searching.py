@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 
 from motamot.errors import InvalidRequest, StoreError
 
-__all__ = ["available", "due", "empty", "is_ready", "match", "prepare", "remove", "step", "waiting"]
+__all__ = ["add_waiting", "available", "due", "empty", "is_ready", "match", "prepare", "remove", "step", "waiting"]
 
 WORDS = 32  # that a search may have
 QUERY_BYTES = 1_000
@@ -134,6 +134,20 @@ def empty(connection: Connection) -> None:
     connection.exec_driver_sql("INSERT OR IGNORE INTO unsearchable SELECT number FROM searchable")
 
 
+def add_waiting(connection: Connection) -> bool:
+    """Make some of what waits searchable. Returns: more waits. Within a transaction."""
+    if not available():
+        return False
+    try:
+        connection.exec_driver_sql(_ADD, (_AT_ONCE,))
+        return connection.exec_driver_sql(_ADDED, (_AT_ONCE,)).rowcount == _AT_ONCE
+    except DBAPIError as error:
+        if not _damaged(error):
+            raise
+        empty(connection)
+        return True
+
+
 def step(connection: Connection) -> tuple[bool, bool]:
     """Some of what there is to do for the index. Within a transaction.
 
@@ -141,9 +155,9 @@ def step(connection: Connection) -> tuple[bool, bool]:
     """
     if not available():
         return False, False
+    more = add_waiting(connection)
+    begun = _is_due(connection, _MERGING) or _is_due(connection, _MERGE_DUE)
     try:
-        more = _add_waiting(connection)
-        begun = _is_due(connection, _MERGING) or _is_due(connection, _MERGE_DUE)
         return _merge(connection) or more, begun
     except DBAPIError as error:
         if not _damaged(error):
@@ -159,11 +173,6 @@ def due(connection: Connection) -> bool:
 
 def _damaged(error: DBAPIError) -> bool:
     return (getattr(error.orig, "sqlite_errorname", "") or "").startswith("SQLITE_CORRUPT")
-
-
-def _add_waiting(connection: Connection) -> bool:
-    connection.exec_driver_sql(_ADD, (_AT_ONCE,))
-    return connection.exec_driver_sql(_ADDED, (_AT_ONCE,)).rowcount == _AT_ONCE
 
 
 def _merge(connection: Connection) -> bool:

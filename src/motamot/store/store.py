@@ -55,6 +55,8 @@ _logger = logging.getLogger("motamot.store")
 
 READERS = 3  # threads, each with a connection that cannot write
 
+INDEX_STEPS = 10  # before a search: a thousand exchanges; `Facets.unsearchable` tells what that leaves
+
 T = TypeVar("T")
 
 
@@ -346,7 +348,9 @@ class Store:
         """What has ended a moment ago is to be found, too. Where that cannot be written, the rest is."""
         if wanted.text is not None and searching.available():
             with contextlib.suppress(StoreError):
-                await self._ask(Job(call=searching.step))
+                for _ in range(INDEX_STEPS):
+                    if not await self._ask(Job(call=searching.add_waiting)):
+                        break
 
     def estimate(self, model: str) -> Estimator:
         """Tokens of a text for this model: `estimate(model)(text)`; learnt from its reports, else a rule of thumb."""
