@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from motamot.answer import Source, Started, Usage
+from motamot.errors import StoreError
 from motamot.limits import Limits
 from motamot.server.dashboard.visit import POLICY
 from motamot.store.records import CompletionClosed, CompletionOpened, ExchangeBegun, ExchangeEnded
@@ -80,6 +81,19 @@ def test_the_overview_tells_what_is_left_of_a_budget_while_an_answer_runs(tmp_pa
         await stream.close()
 
     played(tmp_path, scenario, money_per_day=5.0)
+
+
+def test_while_the_books_cannot_be_written_the_overview_says_so_and_is_still_read(tmp_path: Path) -> None:
+    async def scenario(s: Served, browser: Browser, ids: dict[str, str]) -> None:
+        writer = s.site.exchanges.store._writer
+        writer.error, writer._failing_since = StoreError("the disk is <b>full</b>"), 0.0
+        page = await browser.get("/dashboard")
+        harmless(page)
+        assert "The books cannot be written: the disk is <b>full</b>" in page.text and "3 complete" in page.text
+        writer.error = writer._failing_since = None
+        assert "cannot be written" not in (await browser.get("/dashboard")).text
+
+    played(tmp_path, scenario)
 
 
 # Conversations

@@ -376,6 +376,17 @@ def test_guesses_at_once_see_no_room_twice_and_time_makes_room_again() -> None:
 # Words
 
 
+def test_what_fails_is_told_as_a_page_without_a_word_of_what_failed(tmp_path: Path) -> None:
+    async def scenario(s: Served) -> None:
+        async with await signed_in(s) as browser:
+            for query, status in (("?" + "a=1&" * 60, 400), ("?a=" + "x" * 2_500, 400)):
+                page = await browser.get(f"/dashboard/conversations{query}")
+                assert page.status == status and page.headers["Content-Type"].startswith("text/html")
+                assert "That did not work" in page.text and "Back to the overview" in page.text
+
+    served(tmp_path, scenario)
+
+
 def test_it_speaks_the_browsers_language_and_keeps_the_one_that_was_chosen(tmp_path: Path) -> None:
     async def scenario(s: Served) -> None:
         async with Browser(s, **{"Accept-Language": "de, fr-CA;q=0.8, en;q=0.5"}) as browser:

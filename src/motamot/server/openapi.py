@@ -462,6 +462,7 @@ def _operations() -> Json:
                 "What it counts, for Prometheus.",
                 {"200": _of("text/plain", _STRING)},
                 "401",
+                "429",
                 security=[{"operator_key": []}],
             )
         },

@@ -100,7 +100,10 @@ class Visit:
     def here(self) -> str:
         """This page as a path and query below /dashboard, as `back` takes it."""
         path = self._path.removeprefix("/dashboard").strip("/")
-        query = urlencode(self.query)
+        try:
+            query = urlencode(self.query)
+        except InvalidRequest:  # the page that tells so has a header, too
+            query = ""
         return self.checked_back(quote(path) + (f"?{query}" if query else ""))
 
     @property
