@@ -3,8 +3,8 @@
 //
 // It is CommonMark 0.31.2 with GFM's tables, strikethrough (two tildes), task lists and addresses, but for what a text
 // that is read while it is written should not have: HTML is text; there are no reference links (their definitions come
-// last), no indented code (models indent without meaning it), `---` below a paragraph is a rule, not a heading, and `===`
-// makes a heading of one line only. Addresses are followed by the rules of address.ts; references are those of HTML 4.
+// last), no indented code (models indent without meaning it); `---` below a paragraph is a rule, not a heading, and
+// `===` makes a heading of one line only. Addresses are followed by the rules of address.ts, references are HTML 4's.
 // Line ends and spaces within paragraphs stay. Marks that mean nothing are text: nothing that the model wrote is lost.
 
 import { Inline } from "./inline.ts";
