@@ -339,6 +339,12 @@ def test_from_right_to_left_everything_is_mirrored_and_each_text_keeps_its_own_d
                     assert await sideways(page) == []
                     panel = await page.locator("#reading-panel").bounding_box()
                     assert panel is not None and panel["x"] < 60
+                    title = await page.locator("#reading-title").bounding_box()
+                    words = await page.locator("#reading-title").evaluate(
+                        "(title) => { const range = document.createRange(); range.selectNodeContents(title);"
+                        " const { left, right } = range.getBoundingClientRect(); return [left, right] }"
+                    )
+                    assert title is not None and words[1] == title["x"] + title["width"], "at the page's own side"
 
     chromium.run(scenario)
 

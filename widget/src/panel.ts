@@ -86,7 +86,7 @@ export class ReadingPanel {
 function group(part: Part, speech: Speech): HTMLFieldSetElement {
   const choices = CHOICES[part].map((value) => {
     const word = h("span");
-    if (part === "size") word.textContent = `${value} %`;
+    if (part === "size") word.append(h("bdi", { dir: "ltr" }, `${value} %`));
     else speech.say(word, `${part}_${value}`);
     return h("label", { "data-choice": value }, h("input", { type: "radio", name: part, value }), word);
   });

@@ -313,7 +313,7 @@ function parts(level: number) {
   const hint = h("span", { class: "hint" });
   const dots = h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i"));
   const wait = h("p", { class: "wait" }, dots, hint);
-  const sources = h("ul", { class: "sources" });
+  const sources = h("ul", { class: "sources", "data-label": "sources" });
   const marks = h("ul", { class: "marks" });
   const mark = h("span", { class: "mark" });
   const retry = h("button", { type: "button", class: "retry", "data-words": "retry" });

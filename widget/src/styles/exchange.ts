@@ -80,6 +80,12 @@ summary {
   margin-top: 0.55em;
 }
 
+.sources::before {
+  content: attr(aria-label) / "";
+  display: block;
+  font-weight: 600;
+}
+
 .sources li + li {
   margin-top: 0.15em;
 }

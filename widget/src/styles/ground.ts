@@ -88,6 +88,12 @@ export const ground = `
   display: none !important;
 }
 
+/* Words of ours in another direction than the page's stand where the page's would. */
+[data-words] {
+  text-align: -webkit-match-parent; /* Chromium's name for it */
+  text-align: match-parent;
+}
+
 .unseen {
   position: absolute;
   width: 1px;

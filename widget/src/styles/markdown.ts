@@ -91,9 +91,24 @@ export const markdown = `
   background: var(--code);
 }
 
+/* What it is in, and the button, stand above it: on what scrolls they would lie on the text. */
+.code::before {
+  content: attr(data-language) / "";
+  display: block;
+  min-height: 1lh;
+  padding-inline: 1em 3em;
+  overflow: hidden;
+  border-block-end: 1px solid var(--line);
+  color: var(--soft);
+  font-size: 0.8em;
+  line-height: 2.4;
+  text-overflow: ellipsis;
+  white-space: nowrap;
+}
+
 .code pre {
   margin: 0;
-  padding: 0.75em 3em 0.75em 0.9em;
+  padding: 0.75em 0.9em;
   overflow-x: auto;
   border-radius: inherit;
   line-height: 1.5;
@@ -103,7 +118,8 @@ export const markdown = `
 
 .code-copy {
   position: absolute;
-  inset: 0.35em 0.35em auto auto;
+  inset: 0 0.1em auto auto;
+  height: 1.9em;
   background: var(--code);
   font-size: 0.9em;
 }
@@ -131,6 +147,28 @@ export const markdown = `
 .table th {
   background: var(--code);
   font-weight: 650;
+}
+
+.text li:has(> p > label > input) {
+  list-style: none;
+}
+
+.text label > input {
+  margin: 0 0.5em 0 -1.4em;
+}
+
+.text label > input:dir(rtl) {
+  margin: 0 -1.4em 0 0.5em;
+}
+
+@media (pointer: coarse) {
+  .code::before {
+    line-height: 44px;
+  }
+
+  .code-copy {
+    height: 44px;
+  }
 }
 
 .text img {
