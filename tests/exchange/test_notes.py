@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from motamot.answer import AnswerEvent, By, Reasoning, Text, ToolCalled, ToolReturned, TurnEnded
+from motamot.errors import NotFound
 from motamot.exchange.own import OwnAnswer, Question
 from motamot.exchange.tools import ToolContext
 from motamot.store.prices import price
@@ -195,5 +196,34 @@ def test_redaction_is_between_the_exchange_and_the_disk_alone(tmp_path: Path) ->
             await w.ask("and now?", conversation=exchange.begun.conversation)
             assert "The [gone] is out." in str(w.server.requests[1].body)
             assert "secret" not in str(w.server.requests[1].body)
+
+    run(scenario())
+
+
+def test_a_visitor_is_deleted_though_an_answer_is_running(tmp_path: Path) -> None:
+    """It is stopped, nothing of it can be read again, and no text is left; others keep theirs."""
+
+    async def scenario() -> None:
+        scripts = [[{"say": "Done."}], [{"say": "Other."}], [{"say": "Hello "}, {"gate": "never"}]]
+        async with world(tmp_path, scripts) as w:
+            first, _ = await w.ask("first?", visitor="me", key="k1")
+            other, _ = await w.ask("other?", visitor="else")
+            running = await w.begin("second?", visitor="me", key="k2")
+            follower = running.follow()
+            while "Hello" not in running.log.text():
+                await follower.next()
+            assert await w.exchanges.delete_visitor("me") == 2
+            assert running.ended is not None
+            assert running.ended.outcome == "stopped"
+            follower.close()
+            for name in (first.id, running.id, "k1", "k2"):
+                with pytest.raises(NotFound):
+                    await w.exchanges.find(name, "me")
+            for exchange in (first, running):
+                row = await w.store.exchange(exchange.id)
+                assert row is not None
+                assert (row.question, row.generated, row.outcome is None) == (None, None, False)
+            assert (await detail_of(w, other.id)).row.shown == "Other."
+            assert await w.exchanges.delete_visitor("me") == 0
 
     run(scenario())

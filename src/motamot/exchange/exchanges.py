@@ -374,8 +374,11 @@ class Exchanges:
 
         Returns: how many conversations had text. What they ask from here on is a new visitor's. Raises: StoreError.
         """
-        await self._let_go([one for one in self._by_id.values() if one.begun.visitor == visitor])
-        return await self.store.delete_visitor(visitor)
+        deleted = 0
+        for _ in range(2):  # what began meanwhile has its text removed with the rest, and is let go then
+            await self._let_go([one for one in self._by_id.values() if one.begun.visitor == visitor])
+            deleted += await self.store.delete_visitor(visitor)
+        return deleted
 
     async def _let_go(self, theirs: list[Exchange]) -> None:
         await asyncio.gather(*(exchange.stop() for exchange in theirs))
