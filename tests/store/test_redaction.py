@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,9 @@ def test_a_text_that_nothing_changes_is_kept_as_it_is_with_its_boundaries(tmp_pa
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("how", [fails, lambda _: None, lambda text: text.encode(), lambda text: text + 1])
+@pytest.mark.parametrize(
+    "how", [fails, lambda _: None, lambda text: text.encode(), lambda text: text + 1, lambda _: sys.exit(1)]
+)
 def test_where_the_function_fails_nothing_of_the_text_is_written_and_the_operator_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, how: Any
 ) -> None:

@@ -43,7 +43,7 @@ class Checkpoints:
         self._timer = None
         self._round = (self._round + 1) % _SLICES
         due = [exchange for name, exchange in self._running.items() if hash(name) % _SLICES == self._round]
-        for redact in {exchange.redact for exchange in due}:
+        for redact in {id(exchange.redact): exchange.redact for exchange in due}.values():
             theirs = [exchange for exchange in due if exchange.redact is redact]
             if checkpoints := [kept for exchange in theirs if (kept := exchange.checkpoint()) is not None]:
                 self._store.checkpoint(checkpoints, redact=redact)

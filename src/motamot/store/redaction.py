@@ -84,7 +84,7 @@ class Redactions:
             return text
         try:
             changed = _text_of(redact(text))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the text may not be written
+        except BaseException as error:  # noqa: BLE001 - SystemExit too: the text may not be written, and the thread lives
             self._failed(exchange, error)
             return ""
         if changed != text:
@@ -96,7 +96,7 @@ class Redactions:
             del self._marks[next(iter(self._marks))]
         return self._marks.setdefault(exchange, set())
 
-    def _failed(self, exchange: str, error: Exception) -> None:
+    def _failed(self, exchange: str, error: BaseException) -> None:
         marks = self._marked(exchange)
         if NOT_KEPT not in marks:  # not for each checkpoint
             # Neither the error's own words nor the trace: they may quote the text, which is to be nowhere.
@@ -142,7 +142,7 @@ def _common(one: str, other: str) -> int:
     return low
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
