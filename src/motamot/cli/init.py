@@ -31,6 +31,8 @@ _EXAMPLES: dict[str, Any] = {
     "money_per_day": 5.0,
     "log": "completions.log",
     "database": "motamot.sqlite3",
+    "retention_days": 30,
+    "redact": "redact.py:redact",
     "upstream": "https://api.openai.com/v1",
     "model": "gpt-4.1-mini",
     "api_key_env": "OPENAI_API_KEY",
