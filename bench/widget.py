@@ -32,7 +32,8 @@ WATCH = """
     const decoder = new TextDecoder()
     ReadableStreamDefaultReader.prototype.read = async function () {
         const got = await read.call(this)
-        if (Number.isNaN(came) && got.value && decoder.decode(got.value).includes('"type":"text"')) came = performance.now()
+        const first = Number.isNaN(came) && got.value && decoder.decode(got.value).includes('"type":"text"')
+        if (first) came = performance.now()
         return got
     }
     const frame = requestAnimationFrame
