@@ -158,6 +158,20 @@ def test_a_chatbot_that_lets_only_some_of_many_in_is_told_to_raise_its_limits() 
     assert "of 50" in verdict.reason and "raise its limits for the exam" in verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("writes one data line", "50 of 50 visitors have the answer to their own question with other white space"),
+        ("mixes its visitors' answers", "visitors have not the answer to their own question"),
+    ],
+)
+def test_an_answer_without_its_line_end_is_not_told_as_that_of_another_visitor(name: str, words: str) -> None:
+    preset, path = front(name)
+    (verdict,) = asyncio.run(examined(BROKEN[name][0], preset, path, of(173), tries=1))
+    assert verdict.passed is Passed.FAILED
+    assert words in verdict.problems[0]
+
+
 def test_every_must_is_failed_by_one_of_the_broken() -> None:
     failed = {number for _, numbers in BROKEN.values() for number in numbers}
     assert sorted(case.number for case in cases() if case.level is Level.MUST and case.number not in failed) == []

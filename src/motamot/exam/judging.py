@@ -226,7 +226,11 @@ def _own(case: Case, seen: Seen) -> Iterator[str]:
     if not wrong:
         return
     ending, heard = wrong[0]
-    yield f"{len(wrong)} of {case.visitors} visitors have not the answer to their own question"
+    # Which white space is lost is another question, which other cases put.
+    if all(one.text.split() == said[ending].split() for ending, one in wrong):
+        yield f"{len(wrong)} of {case.visitors} visitors have the answer to their own question with other white space"
+    else:
+        yield f"{len(wrong)} of {case.visitors} visitors have not the answer to their own question"
     yield from _exact(said[ending], heard)
 
 
