@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from motamot.answer import Cited, Reasoning, Text, ToolCalled, ToolReturned
+from motamot.answer import Cited, Reasoning, Source, Text, ToolCalled, ToolReturned, TurnEnded, Usage
 from motamot.store.contract import checkpoint, closed, completion, ended, exchange
 from motamot.store.records import Noted
 from motamot.store.redaction import REMEMBERED, Redactions
@@ -189,3 +189,22 @@ def test_a_booking_that_is_tried_again_is_redacted_once(tmp_path: Path) -> None:
 
     asyncio.run(run())
     assert calls == ["question of e", "answer"]
+
+
+def test_a_function_that_changes_everything_keeps_no_end_out_of_the_books(tmp_path: Path) -> None:
+    """Our own words in an event, as where a figure comes from, are none of its business."""
+
+    async def run() -> None:
+        store = Store.open(tmp_path / "store.db")
+        usage = Usage(prompt_tokens=1, completion_tokens=2, source=Source.REPORTED)
+        turn = Noted(4, True, 0.2, TurnEnded(turn=1, finish="stop", usage=usage))
+        strange = Noted(5, True, 0.2, ToolCalled(id="1", name="t", arguments={("a", "key"): object()}))
+        await written(store, str.upper, "answer", noted=events(turn, strange))
+        detail = await store.detail("e")
+        assert detail is not None
+        assert (detail.row.question, detail.row.shown, detail.row.outcome) == ("?", "ANSWER", "complete")
+        assert turn.event in [event for _, _, event in detail.events]
+        await store.begin(exchange("next"))  # the store's thread lives
+        await store.close()
+
+    asyncio.run(run())

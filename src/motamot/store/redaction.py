@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from motamot.store.booking import Record
+from motamot.store.booking import Record, clean
 from motamot.store.details import AnyEvent, mapped
 from motamot.store.records import Checkpoint, CompletionClosed, ExchangeBegun, ExchangeEnded, Noted
 
@@ -33,8 +33,10 @@ NOT_KEPT = "not_kept"
 
 REMEMBERED = 10_000  # exchanges: what was refused has no end
 
-_WORDS = frozenset({"type", "id", "name", "status", "finish", "agent", "method"})
-"""Fields of events that hold words of ours or of the protocol, and no text of a conversation."""
+_WORDS = frozenset(
+    ("type", "id", "name", "status", "finish", "agent", "method", "usage", "outcome", "code", "by", "exchange")
+)
+"""Fields of events that hold words of ours or of the protocol, or figures, and no text of a conversation."""
 
 
 class Redactions:
@@ -66,7 +68,7 @@ class Redactions:
 
         generated = text(record.generated)
         shown = generated if record.shown == record.generated else text(record.shown)
-        noted = tuple(_noted(one, text) for one in record.noted)
+        noted = tuple(one for one in (self._noted(record.id, one, text) for one in record.noted) if one is not None)
         detail = text(record.detail) if record.detail else record.detail
         marks = self._marks.pop(record.id, set())
         return replace(
@@ -75,6 +77,7 @@ class Redactions:
             shown=shown,
             detail=detail,
             noted=noted,
+            omitted=record.omitted + len(record.noted) - len(noted),
             boundaries=_fitting(record.boundaries, record.generated, generated),
             marks=(*record.marks, *sorted(marks)),
         )
@@ -90,6 +93,14 @@ class Redactions:
         if changed != text:
             self._marked(exchange).add(REDACTED)
         return changed
+
+    def _noted(self, exchange: str, noted: Noted, change: Callable[[str], str]) -> Noted | None:
+        """None where nothing that can be written became of it."""
+        try:
+            return _noted(noted, change)
+        except Exception as error:  # noqa: BLE001 - objects that an answer of one's own put there
+            self._failed(exchange, error)
+            return None
 
     def _marked(self, exchange: str) -> set[str]:
         if exchange not in self._marks and len(self._marks) >= REMEMBERED:
@@ -112,7 +123,7 @@ class Redactions:
 def _text_of(changed: Any) -> str:
     if type(changed) is not str:
         raise TypeError("not a text")
-    return changed
+    return clean(changed)
 
 
 def _noted(noted: Noted, change: Callable[[str], str]) -> Noted:
