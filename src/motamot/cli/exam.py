@@ -212,7 +212,7 @@ def _chosen(quick: bool, only: str | None, numbers: Sequence[int] | None) -> lis
     if numbers:
         known = {case.number for case in chosen}
         if unknown := [number for number in numbers if number not in known]:
-            raise InvalidRequest(f"there is no case {unknown[0]}; docs/exam.md lists them", field="case")
+            raise InvalidRequest(f"there is no case {unknown[0]}; docs/exam-cases.md lists them", field="case")
         return [case for case in chosen if case.number in numbers]
     if only is not None:
         wanted = {word.strip() for word in only.split(",")}
