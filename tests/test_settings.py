@@ -312,6 +312,11 @@ WRONG = [
     (b"\x00\x01\x02", "line 1: not TOML: "),
     (b"SQLite format 3\x00" + b"x" * 1_000_000, "more than 1000000 bytes; is it the right file?"),
     ("a = " + "[" * 50_000, "nested too deep"),
+    ('assistants.a.origins = ["https://shop.example/"]', "origins[0]: an origin is scheme, host and port and nothing"),
+    ('assistants.a.origins = ["https://shop.example:443"]', "origins[0]: browsers leave out a scheme's own port"),
+    ('assistants.a.origins = ["https://*.shop.example"]', "origins[0]: each origin is named in full, without *"),
+    ('assistants.a.origins = ["https://bücher.example"]', "origins[0]: each origin is named in full, without *"),
+    ('assistants.a.origins = ["https://me@shop.example"]', "origins[0]: each origin is named in full, without *"),
 ]
 
 

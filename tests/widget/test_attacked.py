@@ -14,7 +14,7 @@ from motamot.answer import AnswerEvent, Cited, Text
 from motamot.assistant import Question
 from tests.page.support import Chromium
 from tests.widget.shop import at
-from tests.widget.test_elsewhere import ELEMENT, LINE, shop
+from tests.widget.test_elsewhere import ELEMENT, GATED, LINE, WHOLE, shop
 
 CORS = {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Headers": "*, Authorization"}
 
@@ -406,5 +406,68 @@ def test_an_assistant_that_is_not_there_is_named_on_the_console(chromium: Chromi
                 await expect(reader.page.locator("#trouble")).to_contain_text("no such assistant")
                 assert any('has no assistant "defautl" for this page; it has "default".' in text for text in said)
             await context.close()
+
+    chromium.run(scenario)
+
+
+def test_moved_into_another_window_of_the_page_it_goes_on_and_looks_as_it_did(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    move = """() => {
+        const frame = document.createElement("iframe")
+        document.body.append(frame)
+        frame.contentDocument.body.append(document.querySelector("motamot-chat"))
+    }"""
+    look = """() => {
+        const { shadowRoot } = document.querySelector("motamot-chat")
+        const { display, backgroundColor } = getComputedStyle(shadowRoot.firstChild)
+        return [display, backgroundColor]
+    }"""
+
+    async def scenario(browser: Browser) -> None:
+        async with shop(tmp_path, [GATED]) as (served, pages), at(browser, f"{pages.origin}/") as reader:
+            await reader.ask("Hello")
+            await reader.shows("First piece.")
+            before = await reader.page.evaluate(look)
+            await reader.page.evaluate(move)
+            served.model.release("curtain")
+            frame = reader.page.frames[1]
+            await expect(frame.locator(".text")).to_have_text(WHOLE)
+            assert await frame.evaluate(look) == before
+
+    chromium.run(scenario)
+
+
+def test_the_button_is_not_printed(chromium: Chromium, tmp_path: Path) -> None:
+    async def scenario(browser: Browser) -> None:
+        async with shop(tmp_path, [], LINE) as (_, pages), at(browser, f"{pages.origin}/") as reader:
+            button = reader.page.locator("motamot-launcher #button")
+            await expect(button).to_be_visible()
+            await reader.page.emulate_media(media="print")
+            await expect(button).to_be_hidden()
+
+    chromium.run(scenario)
+
+
+def test_a_conversation_deleted_while_its_answer_comes_is_gone_and_the_next_question_begins_another(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    async def scenario(browser: Browser) -> None:
+        scripts = [[{"say": "Before."}], GATED, [{"say": "New."}]]
+        async with shop(tmp_path, scripts) as (served, pages), at(browser, f"{pages.origin}/") as reader:
+            await reader.ask("One")
+            await reader.ended("complete")
+            await reader.ask("Two")
+            await reader.shows("First piece.")
+            await reader.page.get_by_role("button", name="Delete").click()
+            await reader.page.locator("#sure .danger").click()
+            await expect(reader.page.locator(".exchange")).to_have_count(0)
+            await served.model.wait_left(1, timeout=3)
+            await reader.ask("Three")
+            await reader.shows("New.")
+            await reader.page.reload()
+            await reader.shows("New.")
+            assert await reader.questions() == ["Three"]
+            assert [len(one.body["messages"]) for one in served.model.requests] == [1, 3, 1]
 
     chromium.run(scenario)

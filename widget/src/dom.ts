@@ -51,15 +51,18 @@ export function picture(name: keyof typeof PICTURES, kind = ""): SVGSVGElement {
   return svg;
 }
 
-const sheets = new Map<string, CSSStyleSheet>();
+const sheets = new WeakMap<Document, Map<string, CSSStyleSheet>>(); // a sheet is of its document, and of no other
 
 /** Let a shadow root have these styles. (A constructed sheet: no policy forbids it, and no page's rule reaches in.) */
 export function dress(root: ShadowRoot, css: string): void {
-  let sheet = sheets.get(css);
+  const { ownerDocument: page } = root;
+  const made = sheets.get(page) ?? new Map<string, CSSStyleSheet>();
+  sheets.set(page, made);
+  let sheet = made.get(css);
   if (sheet === undefined) {
-    sheet = new CSSStyleSheet();
+    sheet = new (page.defaultView ?? globalThis).CSSStyleSheet();
     sheet.replaceSync(css);
-    sheets.set(css, sheet);
+    made.set(css, sheet);
   }
   root.adoptedStyleSheets = [sheet];
 }

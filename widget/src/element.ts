@@ -67,6 +67,11 @@ export class MotamotChat extends Base {
     });
   }
 
+  /** In another window (picture in picture, a frame) it looks as it did: no sheet of this one goes with it. */
+  adoptedCallback(): void {
+    dress(this.#root, styles);
+  }
+
   attributeChangedCallback(name: string, before: string | null, now: string | null): void {
     if (this.#here === null || before === now || this.#changed) return;
     if (name === "lang") return this.#here.speak();

@@ -76,6 +76,12 @@ def _is_origin(text: str) -> None:
         or text != f"{parts.scheme}://{parts.netloc}".lower()
     ):
         raise SettingsError("an origin is scheme, host and port and nothing more, as https://shop.example")
+    if text.endswith({"http": ":80", "https": ":443"}[parts.scheme]):
+        raise SettingsError("browsers leave out a scheme's own port: write https://shop.example without :443")
+    if not re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(:[0-9]+)?", parts.netloc):
+        raise SettingsError(
+            "each origin is named in full, without *, and as browsers send it, as https://xn--bcher-kva.example"
+        )
 
 
 def _is_host(text: str) -> None:

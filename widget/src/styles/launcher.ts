@@ -102,6 +102,12 @@ svg {
   }
 }
 
+@media print {
+  #button {
+    display: none; /* it would stand on each sheet of paper */
+  }
+}
+
 @media (forced-colors: active) {
   #button,
   #panel {
