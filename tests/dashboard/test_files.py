@@ -10,6 +10,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,21 @@ def test_a_csv_export_is_read_by_any_reader_and_no_spreadsheet_runs_what_is_in_i
                     assert not cell.lstrip(' "').startswith(("=", "+", "@"))
 
     run(scenario())
+
+
+@pytest.mark.parametrize(
+    "text", ["\n" * 4_000_000, "; " * 2_000_000, '"\t' * 2_000_000], ids=["lines", "marks", "quoted"]
+)
+def test_a_text_of_blanks_takes_no_longer_than_another(text: str) -> None:
+    """It is a model's: 4 MB of line ends would keep the server from everything else, for hours."""
+    began = time.thread_time()
+    assert len(defused(text)) <= len(text) + 1
+    assert time.thread_time() - began < 10
+
+
+def test_no_formula_begins_behind_quotation_marks_or_blanks_of_a_text() -> None:
+    assert defused('a;""=1+1') == 'a;""\'=1+1'
+    assert defused("a\n\n =1") == "a\n\n '=1"
 
 
 @given(st.text(max_size=30))

@@ -45,12 +45,13 @@ _COLUMNS = (
 
 # What a spreadsheet takes for a formula at the beginning of a cell; and a cell may begin where another separator than
 # ours is expected (OWASP, CSV injection). Also the wide forms that some of them read as the plain ones.
-_FORMULA = re.compile(r"(^|[;\t\r\n])(\s*[=+\-@＝＋－＠])")
+# A run of blanks and quotation marks is looked at once: a text may be a million line ends.
+_BEGINNING = re.compile(r"((?:\A|[;\t\r\n])[\s\"]*+)([=+\-@＝＋－＠]?)")
 
 
 def defused(text: str) -> str:
     """Text that no spreadsheet runs: an apostrophe stands before what would begin a formula, and before a tab or CR."""
-    text = _FORMULA.sub(r"\1'\2", text)
+    text = _BEGINNING.sub(lambda found: f"{found[1]}'{found[2]}" if found[2] else found[1], text)
     return f"'{text}" if text[:1] in ("\t", "\r") else text
 
 
