@@ -61,8 +61,12 @@ def test_a_draft_is_not_read_and_that_is_no_fault(front: str) -> None:
     assert not caught.value.fault
 
 
-def test_a_frontmatter_that_cannot_be_read_is_said_and_costs_nothing_else() -> None:
-    page = read("---\ntitle: [\n---\n# Title\n\ntext")
+@pytest.mark.parametrize(
+    "front",
+    ["title: [", "a: !!bool x", "a: !!timestamp x", "a: !!int ''", "a: !!float ''", "a: 2001-02-30", "? [1]\n: x"],
+)
+def test_a_frontmatter_that_cannot_be_read_is_said_and_costs_nothing_else(front: str) -> None:
+    page = read(f"---\n{front}\n---\n# Title\n\ntext")
     assert (page.title, len(page.passages), len(page.notes)) == ("Title", 1, 1)
 
 

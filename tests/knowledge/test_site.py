@@ -220,6 +220,35 @@ def test_only_the_named_host_and_port_are_read_unless_more_are_named(output: Pat
     run(scenario())
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "http://127.0.0.1:99999/",
+        "http://127.0.0.1:x/",
+        "http://127.0.0.1:0/",
+        "http://[::1",
+        "http://[::1#x",
+        "http://1\uff0f2/",
+    ],
+)
+def test_a_listed_address_that_is_none_costs_a_line_and_none_of_the_others(output: Path, wrong: str) -> None:
+    async def scenario() -> None:
+        async with site({"/a": html("A", "One.")}) as made:
+            sitemap = made.sitemap("/a", wrong)
+            found = await read(output, sitemap)
+            assert keys(found, made) == ["/a"] and len(found.notes) == 1
+            made.sitemap("/a")
+            listed = "".join(f"<sitemap><loc>{one}</loc></sitemap>" for one in (sitemap, wrong))
+            made.pages["/index.xml"] = web.Response(text=f"<sitemapindex>{listed}</sitemapindex>")
+            found = await read(output, f"{made.url}/index.xml")
+            assert keys(found, made) == ["/a"] and told(found, made) == [f"{wrong} is no address of a page"]
+            for source, hosts in ((wrong, []), (made.url, ["help.example:x"])):
+                with pytest.raises(InvalidRequest):
+                    await read(output, source, hosts=hosts)
+
+    run(scenario())
+
+
 def test_redirections_are_followed_to_an_end_and_within_the_host(output: Path) -> None:
     async def scenario() -> None:
         async with site({"/new": html("A", "One.")}) as made:

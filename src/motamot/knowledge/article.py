@@ -98,9 +98,9 @@ def address(url: object) -> str | None:
     """An absolute http address, or None for anything else."""
     if not isinstance(url, str) or len(url) > bounds.ADDRESS_CHARACTERS or not url.isprintable() or " " in url:
         return None
-    try:
+    try:  # `port` raises, too
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.username is None
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.username is None and parts.port != 0
     except ValueError:
         return None
     return url if usable else None

@@ -86,6 +86,8 @@ class Fetcher:
 
         Raises: Gone, Unreadable.
         """
+        if not address(url):
+            raise Unreadable("is no address of a page")
         robots = await self.robots(url)
         if not robots.allows(url):
             raise Unreadable("is not to be read by programs, as robots.txt says", fault=False)

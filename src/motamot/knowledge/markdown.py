@@ -61,7 +61,8 @@ def _frontmatter(text: str) -> tuple[dict[str, Any], tuple[str, ...], str]:
     body = text[found.end() :]
     try:
         front = tomllib.loads(found[2]) if found[1] == "+++" else yaml.safe_load(found[2])
-    except (yaml.YAMLError, tomllib.TOMLDecodeError, RecursionError, ValueError):
+    # What does not fit its tag (`!!bool x`, `!!timestamp x`) comes out of PyYAML as whatever its code ran into.
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError, TypeError):
         return {}, ("its frontmatter cannot be read, and is left aside",), body
     if not isinstance(front, dict):
         return ({}, (), body) if front is None else ({}, (), text)  # a rule above text, no frontmatter

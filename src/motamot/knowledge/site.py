@@ -57,6 +57,9 @@ async def read(
     for url in named:
         if not address(url):
             raise InvalidRequest(f"{url[:200]} is no address of a page: https://help.example/sitemap.xml is one")
+    for host in hosts:
+        if not address(f"https://{host}"):
+            raise InvalidRequest(f"{host[:200]} is no name of a host: help.example is one")
     found = Read()
     async with Fetcher(named, hosts) as fetcher:
         reading = _Reading(fetcher, known, most, found)
@@ -100,7 +103,7 @@ class _Reading:
             self.found.unsure.add(root)
             self.found.notes.append(Note(root, error.why))
             return
-        fresh = [url for url in dict.fromkeys(urldefrag(page).url for page in pages) if url not in self.seen]
+        fresh = [url for url in dict.fromkeys(page.partition("#")[0] for page in pages) if url not in self.seen]
         await self._pages(fresh, root)
 
     async def _listed(self, body: bytes, root: str, deep: int) -> list[str]:
