@@ -160,6 +160,43 @@ def test_where_the_function_fails_nothing_of_the_text_is_written_and_the_operato
     assert "Traceback" not in caplog.text
 
 
+def test_a_function_that_gives_half_a_character_or_changes_every_word_keeps_no_booking_out(tmp_path: Path) -> None:
+    used = Usage(prompt_tokens=7, completion_tokens=3, source=Source.REPORTED)
+    turn = Noted(4, True, 0.2, TurnEnded(turn=1, finish="stop", usage=used))
+
+    async def run() -> None:
+        store = Store.open(tmp_path / "store.db")
+        for name, how in (("half", lambda text: f"{text}\ud800"), ("capitals", str.upper), ("nothing", lambda _: "")):
+            await store.begin(exchange(name, conversation=name, question="why"), redact=how)
+            store.end(ended(name, "so", noted=events(turn)), redact=how)
+            await store.flush()
+            found = await store.detail(name)
+            assert found is not None and found.row.marks == ("redacted",)
+            assert turn.event in [event for _, _, event in found.events], "figures are no text"
+            assert len([event for _, _, event in found.events if isinstance(event, ToolReturned)]) == 1
+        assert (await store.exchange("half")).question == "why\ufffd"  # type: ignore[union-attr]
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_what_cannot_be_written_of_an_event_is_left_out_and_told(tmp_path: Path) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+
+    async def run() -> None:
+        store = Store.open(tmp_path / "store.db")
+        await store.begin(exchange("e", question="why"), redact=redact)
+        call = Noted(3, True, 0.1, ToolCalled(id="2", name="pay", arguments=endless))
+        store.end(ended("e", "so", noted=events(call)), redact=redact)
+        await store.flush()
+        found = await store.detail("e")
+        assert found is not None and "not_kept" in found.row.marks and found.omitted == 1
+        await store.close()
+
+    asyncio.run(run())
+
+
 def test_what_was_refused_is_not_remembered_for_ever() -> None:
     redactions = Redactions()
     for number in range(REMEMBERED + 5):
