@@ -45,6 +45,9 @@ def run(coroutine: Any) -> None:
         ("As a link: [12](https://elsewhere.example).", [TWELVE]),
         (r"Escaped \[12\].", [TWELVE]),
         ("The mark alone in code: `[12]`.", [TWELVE]),
+        ("With a word: [Source 1], [see 2 and 12].", [ONE, TWO, TWELVE]),
+        ("As some write it: 【12†source】.", [TWELVE]),
+        ("A tick ` alone.\n\n[12] and another ` tick.", [TWELVE]),
         ("See https://help.example/two.", [TWO]),
         ("See [here](https://help.example/two#prices), and (https://help.example/one/).", [TWO, ONE]),
         ("« Réservez [2] »", [TWO]),
@@ -64,6 +67,11 @@ def test_a_source_is_cited_by_its_mark_or_its_address(answer: str, found: list[C
         "```python\nrow[12] = [1]\n```",
         "~~~\n[12]\n~~~",
         "An open fence:\n```\n[12]",
+        "> ```\n> [12]\n> ```",
+        "1. So:\n\n     ```\n     [12]\n     ```",
+        "- ```\n  [12]\n  ```",
+        "Code of two lines: `row\n[12]`.",
+        "It leaves [in 12 days], for [2 persons, 1 child].",
         "````\n```\n[12]\n```\n````",
         "https://help.example/two-more https://help.example/twofold https://help.example/two/children",
         "https://help.example/two.html https://help.example/two?page=3",
@@ -75,6 +83,14 @@ def test_what_only_looks_like_a_mark_or_an_address_cites_nothing(answer: str) ->
 
 def test_after_a_fence_marks_count_again() -> None:
     assert cited("```\n[1]\n```\nSo it is [12].", ALL) == [TWELVE]
+
+
+def test_marks_that_are_words_are_cited_together_too() -> None:
+    fares, lines = Cited(title="Fares", mark="[fares]"), Cited(title="Lines", mark="[lines]")
+    assert {source.title for source in cited("So it is [lines, fares].", [Given(fares), Given(lines)])} == {
+        "Fares",
+        "Lines",
+    }
 
 
 def test_what_was_written_before_a_source_was_given_does_not_cite_it() -> None:

@@ -6,7 +6,7 @@ The list is computed, and never taken from the model's word: a mark that it was 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -59,8 +59,8 @@ def cited(text: str, given: Sequence[Given]) -> list[Cited]:
     code cites nothing (`row[12]`), unless the code is the mark alone.
     """
     marks: dict[str, list[int]] = {}
-    if any(one.source.mark for one in given):
-        for mark, at in _marks(_without_code(text)):
+    if known := {one.source.mark for one in given if one.source.mark}:
+        for mark, at in _marks(_without_code(text), known):
             marks.setdefault(mark, []).append(at)
     found: dict[tuple[str | None, str], tuple[int, Cited]] = {}
     for one in given:
@@ -80,14 +80,18 @@ def _place(found: tuple[int, Cited]) -> int:
 
 _GROUP = re.compile(r"\[([^\[\]\n]{1,200})\]|【([^【】\n]{1,200})】")
 _BETWEEN = re.compile(r"[\s,;&†\\^]+")
+_BESIDE = frozenset(("and", "article", "et", "page", "passage", "see", "source", "sources", "voir"))
+"""Words that stand beside marks in one pair of brackets."""
 
 
-def _marks(text: str) -> Iterator[tuple[str, int]]:
+def _marks(text: str, known: Collection[str]) -> Iterator[tuple[str, int]]:
     """Every mark in brackets that stands in `text`, as `[12]`, with its place."""
     for group in _GROUP.finditer(text):
         inside = group[1] or group[2]
-        names = {inside.strip(), *_BETWEEN.split(inside)} - {""}
-        for name in names:
+        names = {name for name in _BETWEEN.split(inside) if name.lower() not in _BESIDE} - {""}
+        if any(name.isalpha() and f"[{name}]" not in known for name in names):  # words of the answer: `[in 12 days]`
+            names.clear()
+        for name in {inside.strip(), *names}:
             yield f"[{name}]", group.start()
 
 
@@ -108,8 +112,9 @@ def _of_address(url: str | None, text: str, after: int) -> Iterable[int]:
     return (found.start() for found in whole.finditer(text, after))
 
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
-_CODE = re.compile(r"(?<!`)(`{1,4})(?!`)([^\n]{1,500}?)(?<!`)\1(?!`)")
+# In a quotation or a list, too.
+_FENCE = re.compile(r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t]){0,20}(`{3,}|~{3,})")
+_CODE = re.compile(r"(?<!`)(`{1,4})(?!`)((?:[^\n]|\n(?![ \t>]{0,200}\n)){1,500}?)(?<!`)\1(?!`)")
 _MARK_ALONE = re.compile(r"\s*[\[【][^\[\]【】]+[\]】]\s*")
 
 
@@ -121,13 +126,13 @@ def _without_code(text: str) -> str:
     fence = ""
     for line in text.split("\n"):
         found = _FENCE.match(line)
-        closes = found is not None and found[1].startswith(fence) and line.strip() == found[1] if fence else False
+        closes = found is not None and found[1].startswith(fence) and line.strip(" \t>") == found[1] if fence else False
         if fence or found:
             lines.append(" " * len(line))
             fence = "" if closes else fence or (found[1] if found else "")
         else:
-            lines.append(_CODE.sub(_blank, line))
-    return "\n".join(lines)
+            lines.append(line)
+    return _CODE.sub(_blank, "\n".join(lines))
 
 
 def _blank(code: re.Match[str]) -> str:
