@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ORDER = ["decoders", "path", "store", "stop", "relay"]
+ORDER = ["decoders", "path", "store", "stop", "relay", "browsing", "dashboard", "markdown", "widget"]
 
 
 def main() -> None:

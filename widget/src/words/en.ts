@@ -65,6 +65,8 @@ export const en = {
   recorded: "Recorded sample: no model wrote this now.",
   demo_model: "Demo: a small model on this machine answers.",
   test_model: "Test model: shows that the parts work, nothing more.",
+  redacted: "Parts of this were removed before it was kept.",
+  not_kept: "What was said here was not kept.",
   unknown: "The server did not answer as expected.",
   upstream_error: "The model could not answer.",
   upstream_cut: "The answer broke off before its end.",

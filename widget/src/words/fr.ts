@@ -67,6 +67,8 @@ export const fr: Words = {
   recorded: "Exemple enregistré : aucun modèle ne vient de l’écrire.",
   demo_model: "Démonstration : un petit modèle répond sur cette machine.",
   test_model: "Modèle d’essai : il montre que tout s’emboîte, rien de plus.",
+  redacted: "Des passages ont été retirés avant l’enregistrement.",
+  not_kept: "Ce qui a été dit ici n’a pas été gardé.",
   unknown: "Le serveur n’a pas répondu comme prévu.",
   upstream_error: "Le modèle n’a pas pu répondre.",
   upstream_cut: "La réponse s’est interrompue avant sa fin.",
