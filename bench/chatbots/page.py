@@ -33,8 +33,8 @@ python -m bench.chatbots            # all of them
 python -m bench.chatbots tutorial   # one
 ```
 
-The findings were looked at on the wire by hand before they were written down (those of case 173 rest on what the
-examination saw); of the notes that many programs share, in two or three of them. Each names the
+The findings were looked at on the wire by hand before they were written down (those of case 173,
+and of 407 for LangGraph, rest on what the examination saw); of the notes that many programs share, in one to three of them. Each names the
 [cases](../exam-cases.md) in which it shows. motamot runs with its limits on questions raised, LiteLLM with its
 cool-downs off: the examination asks more in a minute than a visitor does in a week.
 
