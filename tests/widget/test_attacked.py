@@ -88,6 +88,37 @@ def test_libraries_that_have_changed_what_every_object_can_do_change_nothing_of_
     chromium.run(scenario)
 
 
+NO_TABLES = """
+    const { createElement } = Document.prototype
+    Document.prototype.createElement = function (name, options) {
+        if (name === "table") throw new Error("no tables here")
+        return createElement.call(this, name, options)
+    }
+"""
+
+
+def test_where_the_pages_scripts_keep_tables_from_being_made_the_answer_is_shown_as_it_was_written(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    text = "**Yes.**\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nand more"
+
+    async def scenario(browser: Browser) -> None:
+        async with shop(tmp_path, [[{"say": text[:30]}, {"wait": "100ms"}, {"say": text[30:]}]], LINE) as (
+            _served,
+            pages,
+        ):
+            context = await browser.new_context()
+            await context.add_init_script(NO_TABLES)
+            async with at(context, f"{pages.origin}/") as reader:
+                await reader.page.get_by_role("button", name="Open the chat").click()
+                await reader.ask("Hello")
+                await reader.ended("complete")
+                assert await reader.page.locator(".text").text_content() == text
+            await context.close()
+
+    chromium.run(scenario)
+
+
 CLOBBERED = (
     "".join(
         f'<img name="{name}" alt=""><form name="{name}"></form>'

@@ -214,9 +214,21 @@ export class ExchangeView {
     }
     if (this.#waiting === "") return;
     this.#parts.wait.hidden = true;
-    if (this.#writer === null) this.#render();
-    else this.#writer.write(this.#waiting);
+    this.#orPlain(() => (this.#writer === null ? this.#render() : this.#writer.write(this.#waiting)));
     this.#waiting = "";
+  }
+
+  /** Where the page's own scripts have broken what elements are made with, the answer is shown as it was written. */
+  #orPlain(shown: () => void): void {
+    try {
+      shown();
+    } catch (error) {
+      console.warn("motamot: the answer is shown without its Markdown:", error);
+      this.#parts.text.replaceChildren();
+      const plain = new PlainText(this.#parts.text);
+      plain.write(this.#source);
+      this.#writer = { write: (text) => plain.write(text), end: () => {} };
+    }
   }
 
   /** Write all of the text anew: at its beginning, where it goes on after its end, and where it is cut. */
@@ -272,7 +284,7 @@ export class ExchangeView {
 
   #close(outcome: string, name: string, told = ""): void {
     this.#flush();
-    this.#writer?.end();
+    this.#orPlain(() => this.#writer?.end());
     this.#writer = null;
     const { answer, wait, mark, marks, end, retry, actions, copyAll, regenerate, more } = this.#parts;
     answer.setAttribute("aria-busy", "false");
