@@ -214,7 +214,7 @@ def test_a_visitor_is_deleted_though_an_answer_is_running(tmp_path: Path) -> Non
                 await follower.next()
             assert await w.exchanges.delete_visitor("me") == 2
             assert running.ended is not None
-            assert running.ended.outcome == "stopped"
+            assert (running.ended.outcome, running.ended.by) == ("stopped", "operator")
             follower.close()
             for name in (first.id, running.id, "k1", "k2"):
                 with pytest.raises(NotFound):

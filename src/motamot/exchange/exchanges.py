@@ -367,7 +367,8 @@ class Exchanges:
         if not await self.store.delete_conversation(conversation, visitor):
             raise NotFound("there is no such conversation")
         # From here on nothing can begin in it.
-        await self._let_go([one for one in self._by_id.values() if one.begun.conversation == conversation])
+        theirs = [one for one in self._by_id.values() if one.begun.conversation == conversation]
+        await self._let_go(theirs, By.VISITOR)
 
     async def delete_visitor(self, visitor: str) -> int:
         """Remove all that a visitor asked and was told, here and in the store; what runs is stopped.
@@ -376,12 +377,13 @@ class Exchanges:
         """
         deleted = 0
         for _ in range(2):  # what began meanwhile has its text removed with the rest, and is let go then
-            await self._let_go([one for one in self._by_id.values() if one.begun.visitor == visitor])
+            theirs = [one for one in self._by_id.values() if one.begun.visitor == visitor]
+            await self._let_go(theirs, By.OPERATOR)
             deleted += await self.store.delete_visitor(visitor)
         return deleted
 
-    async def _let_go(self, theirs: list[Exchange]) -> None:
-        await asyncio.gather(*(exchange.stop() for exchange in theirs))
+    async def _let_go(self, theirs: list[Exchange], by: By) -> None:
+        await asyncio.gather(*(exchange.stop(by=by) for exchange in theirs))
         for exchange in theirs:
             if exchange.id in self._by_id:
                 self._drop(exchange)
