@@ -129,6 +129,18 @@ def test_whoever_reads_the_old_file_goes_on_and_the_next_one_reads_the_new(tmp_p
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".new")] == []
 
 
+def test_what_a_killed_run_left_is_removed_later_and_what_another_one_writes_is_not(
+    tmp_path: Path, output: Path
+) -> None:
+    left, fresh, other = (tmp_path / name for name in (".help.db.a1b2.new", ".help.db.c3d4.new", ".other.db.a1b2.new"))
+    for path in (left, fresh, other):
+        path.write_bytes(b"half a file")
+    for path in (left, other):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    learned(write(tmp_path), output=output)
+    assert [path.exists() for path in (left, fresh, other, output)] == [False, True, True, True]
+
+
 def test_a_link_to_the_file_stays_one_and_its_rights_stay_too(tmp_path: Path, output: Path) -> None:
     root = write(tmp_path)
     kept = tmp_path / "kept"

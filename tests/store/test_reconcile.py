@@ -224,6 +224,7 @@ def test_a_file_that_is_too_large_or_no_text_is_refused() -> None:
         ({"requests": "t"}, "the column of the day"),
         ({"day": "d", "requests": "missing"}, "no column 'missing'"),
         ({"day": "d", "tokens": "t"}, "there is no 'tokens'"),
+        ({"day": "d", "requests": "+".join("t" * 21)}, "at most 20 columns"),
     ],
 )
 def test_columns_that_are_named_wrong_are_told(columns: dict[str, str], words: str) -> None:

@@ -7,10 +7,12 @@ question finds the new one. It is never changed in place.
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import re
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,6 +43,7 @@ CREATE VIRTUAL TABLE search USING fts5(
 """
 _COLUMNS = ("key", "title", "url", "section", "version", "etag", "modified")
 _NO_SEARCH = "this Python's SQLite has no full-text search (FTS5), which the pages need; another Python has"
+_LEFT_SECONDS = 3_600.0  # writing takes some seconds: a new file of an hour ago is of a process that was killed
 _LINK_TARGET = re.compile(r"\]\([^()\s]*\)")
 
 
@@ -122,6 +125,7 @@ def write(file: Path, kept: Kept) -> None:
     target = file.resolve()
     fresh = None
     try:
+        _remove_left(target)
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
         os.close(descriptor)
@@ -143,6 +147,14 @@ def write(file: Path, kept: Kept) -> None:
     finally:
         if fresh is not None:
             fresh.unlink(missing_ok=True)
+
+
+def _remove_left(target: Path) -> None:
+    """New files that a process left beside it when it was killed."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.new"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _LEFT_SECONDS:
+                left.unlink()
 
 
 def _fill(connection: sqlite3.Connection, kept: Kept) -> None:

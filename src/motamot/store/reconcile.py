@@ -32,6 +32,7 @@ __all__ = [
 FILE_BYTES = 20_000_000
 ROWS = 200_000
 GROUPS = 20_000  # days and models
+TOGETHER = 20  # columns that are one figure of ours
 MODEL_CHARACTERS = 200
 MOST = 10**15  # of tokens or money in a line
 
@@ -182,6 +183,8 @@ def _recognized(named: Sequence[str], columns: Mapping[str, str] | None) -> tupl
         for ours, theirs in columns.items():
             if ours not in COLUMNS:
                 raise InvalidRequest(f"there is no {ours!r} to say a column for; there are {', '.join(COLUMNS)}")
+            if theirs.count("+") >= TOGETHER:
+                raise InvalidRequest(f"for {ours!r} at most {TOGETHER} columns are added up", limit=TOGETHER)
             for name in theirs.split("+"):
                 if name not in named:
                     raise InvalidRequest(f"the file has no column {name!r}; it has {_told(named)}", field=name)
