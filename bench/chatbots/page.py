@@ -35,8 +35,8 @@ python -m bench.chatbots tutorial   # one
 
 The findings were looked at on the wire by hand before they were written down (those of case 173, and of 407 for
 LangGraph, rest on what the examination saw); of the notes that many programs share, in one to three of them. Each
-names the [cases](../exam-cases.md) in which it shows. motamot runs with its limits on questions raised, LiteLLM with its
-cool-downs off: the examination asks more in a minute than a visitor does in a week.
+names the [cases](../exam-cases.md) in which it shows. motamot runs with its limits on questions raised, LiteLLM with
+its cool-downs off: the examination asks more in a minute than a visitor does in a week.
 
 A row is what this program does as it stands, with the library's defaults. What a kind of stream cannot say, or a
 chatbot has not got (a tool, a memory), is not judged and not counted; notes are not counted, either.
