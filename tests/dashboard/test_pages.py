@@ -64,6 +64,20 @@ def test_the_overview_tells_today_what_is_spent_and_what_fails(tmp_path: Path) -
     played(tmp_path, scenario)
 
 
+def test_what_has_no_price_is_told_to_be_unknown_and_not_to_cost_nothing(tmp_path: Path) -> None:
+    async def run_it() -> None:
+        async with chatbot(tmp_path) as s, await signed_in(s) as browser:
+            assert "Money nothing First" in (await browser.get("/dashboard")).text
+            stream = await Visitor(s.port).ask("hello", assistant="<i>other</i>")
+            await stream.to_end()
+            await stream.close()
+            page = await browser.get("/dashboard")
+            assert "Money unknown completions without a price: 1 First" in page.text
+            assert "<i>other</i> unknown completions without a price: 1" in page.text
+
+    run(run_it())
+
+
 def test_the_overview_tells_what_is_left_of_a_budget_while_an_answer_runs(tmp_path: Path) -> None:
     async def scenario(s: Served, browser: Browser, ids: dict[str, str]) -> None:
         stream = await Visitor(s.port).ask("held")

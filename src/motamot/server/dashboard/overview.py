@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from motamot.server.dashboard.conversations import listing
 from motamot.server.dashboard.figures import Total, outcome_list, total_of
 from motamot.server.dashboard.filters import DAY
 from motamot.server.dashboard.markup import Child, Html, bdi, el, join
 from motamot.server.dashboard.visit import Page, Visit
+from motamot.store.reading import Spent
 from motamot.store.views import RUNNING, Filter, Listed
 
 __all__ = ["page"]
@@ -26,11 +27,12 @@ async def page(visit: Visit) -> Page:
     today = total_of(await store.days(midnight, midnight + DAY))
     failures = (await store.browse(Filter(outcome="failed"), limit=_FAILURES)).rows
     running = (await store.browse(Filter(outcome=RUNNING), limit=_ELSEWHERE)).rows
+    spent = {name: await store.spent(name, midnight) for name in visit.site.assistants}
     content = join(
         _troubles(visit),
-        _today(visit, today, midnight),
+        _today(visit, today, midnight, sum(one.unpriced for one in spent.values())),
         _running(visit, running),
-        await _budgets(visit, midnight),
+        await _budgets(visit, spent),
         el(
             "section",
             el("h2", words.last_failures),
@@ -58,7 +60,7 @@ def _troubles(visit: Visit) -> Child:
     return el("section", el("h2", words.troubles), el("div", items, class_="notice bad"))
 
 
-def _today(visit: Visit, today: Total, midnight: float) -> Html:
+def _today(visit: Visit, today: Total, midnight: float, unpriced: int) -> Html:
     words = visit.words
     day = words.moment(midnight)[:10]
     everything = el("a", words.count(today.exchanges), href=visit.to("conversations", **{"from": day, "to": day}))
@@ -78,7 +80,11 @@ def _today(visit: Visit, today: Total, midnight: float) -> Html:
         "dl",
         figure(words.exchanges, everything, outcome_list(words, today.outcomes)),
         figure(words.tokens, words.count(today.prompt_tokens + today.completion_tokens), *tokens),
-        figure(words.money, words.money_of(today.cost) or words.nothing),
+        figure(
+            words.money,
+            words.money_of(today.cost) or (words.unknown if unpriced else words.nothing),
+            *([words.unpriced.format(words.count(unpriced))] if unpriced else []),
+        ),
         figure(
             words.first_text,
             words.seconds(today.first_text.p50) if today.first_text is not None else "–",
@@ -122,13 +128,13 @@ def _line(
     ]
 
 
-async def _budgets(visit: Visit, midnight: float) -> Html:
+async def _budgets(visit: Visit, today: Mapping[str, Spent]) -> Html:
     words = visit.words
     rows: list[list[Child]] = []
     for assistant in visit.site.assistants.values():
-        spent = await visit.site.exchanges.store.spent(assistant.name, midnight)
+        spent = today[assistant.name]
         money = await visit.site.budgets.money(assistant)
-        cost: list[Child] = [words.money_of(spent.cost) or words.nothing]
+        cost: list[Child] = [words.money_of(spent.cost) or (words.unknown if spent.unpriced else words.nothing)]
         if spent.unpriced:
             cost.append(el("div", words.unpriced.format(spent.unpriced), class_="soft"))
         rows.append(
