@@ -6,12 +6,14 @@ import os
 import socket
 import sqlite3
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from motamot.errors import InvalidRequest, MotamotError, SettingsError, StoreError
 from motamot.knowledge import bounds, file, library
+from motamot.knowledge.file import Kept
 from tests.knowledge.support import learned, notes, numbers, write
 from tests.store.conftest import make_read_only, tiny_disk
 
@@ -83,6 +85,32 @@ def test_numbers_stay_with_their_articles_and_are_given_once(tmp_path: Path, out
     (root / "bbb.md").write_text("# Later\n\nNew.")
     assert numbers(learned(root, output=output))["help/bbb.md"] == 6
     assert titles(output, "telephone") == ["Booking a seat"] and titles(output, "bicycle") == []
+
+
+def test_what_another_one_has_written_meanwhile_is_not_overwritten(
+    tmp_path: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write(tmp_path)
+    other = write(tmp_path / "other", {"one.md": "# Another page\n\nOther words."})
+    for before in (None, root):
+        if before is not None:
+            learned(before, output=output)
+            (root / "new.md").write_text("# New\n\nSince then.")
+        read = file.read
+
+        def overtaken(path: Path, read: Callable[[Path], Kept] = read) -> Kept:
+            kept = read(path)
+            monkeypatch.setattr(file, "read", read)
+            one = threading.Thread(target=lambda: learned(other, output=output))
+            one.start()
+            one.join()
+            return kept
+
+        monkeypatch.setattr(file, "read", overtaken)
+        with pytest.raises(StoreError, match="written by another `motamot learn` meanwhile; run this one again"):
+            learned(root, output=output)
+        assert titles(output, "other words") == ["Another page"]
+        output.unlink()
 
 
 def test_the_file_holds_what_the_sources_lead_to_and_nothing_else(tmp_path: Path, output: Path) -> None:

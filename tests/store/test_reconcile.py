@@ -176,6 +176,14 @@ def test_costs_differ_by_currency_and_without_models_by_day_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "amount"), [("0,125", "0.125"), ("12,5", "12.5"), ("-3,0625", "-3.0625"), ("7", "7")]
+)
+def test_a_spreadsheets_decimal_comma_is_one(written: str, amount: str) -> None:
+    usages = read_usage(f"day;cost\n2026-11-28;{written}\n".encode(), {"day": "day", "cost": "cost"})
+    assert usages.accounts[DAY, ""].cost == {"USD": Decimal(amount)}
+
+
+@pytest.mark.parametrize(
     ("text", "field", "words"),
     [
         ("", None, "no export that is known"),
@@ -188,6 +196,8 @@ def test_costs_differ_by_currency_and_without_models_by_day_alone() -> None:
         ("d,t\n2026-11-28,Infinity\n", "t", "is no number"),
         ("d,t\n2026-11-28,1e99\n", "t", "is no number"),
         ('d,t\n2026-11-28,"1,234"\n', "t", "is no number"),
+        ("d;t\n2026-11-28;1,234\n", "t", "is no number"),  # a thousand, or a little more than one
+        ("d,t\n2026-11-28,1.5\n", "t", "line 2: 1.5 requests are no whole number"),
         ("d,t\n2026-11-28,1_000\n", "t", "is no number"),
         ("d,t\n2026-11-28,٣\n", "t", "is no number"),
         ("d,t\n2026-11-28,1,2,3\n", None, "line 2 has 4 fields"),
@@ -197,7 +207,7 @@ def test_costs_differ_by_currency_and_without_models_by_day_alone() -> None:
     ],
 )
 def test_a_file_that_is_wrong_is_told_with_line_and_column(text: str, field: str | None, words: str) -> None:
-    columns = {"day": "d", "requests": "t"} if text.startswith("d,t") else None
+    columns = {"day": "d", "requests": "t"} if text.startswith(("d,t", "d;t")) else None
     with pytest.raises(InvalidRequest) as told:
         read_usage(text.encode(), columns)
     assert words in told.value.message

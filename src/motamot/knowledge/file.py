@@ -58,11 +58,15 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a file holds. next: the number of the next new article. current: read by this version's reader."""
+    """What a file holds. next: the number of the next new article. current: read by this version's reader.
+
+    file: which one of those that have stood there it was, None where there was none.
+    """
 
     articles: Sequence[Numbered] = ()
     next: int = 1
     current: bool = True
+    file: tuple[int, int] | None = None
 
 
 @contextmanager
@@ -99,7 +103,8 @@ def count(file: Path) -> tuple[int, int]:
 
 def read(file: Path) -> Kept:
     """All that `file` holds; nothing where it is not there. Raises: SettingsError."""
-    if not file.exists():
+    standing = _standing(file)
+    if standing is None:
         return Kept()
     with connect(file) as connection:
         passages: dict[int, list[Passage]] = {}
@@ -117,11 +122,23 @@ def read(file: Path) -> Kept:
             )
             for number, root, *more in rows
         ]
-        return Kept(articles, int(facts["next"]), facts["reader"] == READER)
+        return Kept(articles, int(facts["next"]), facts["reader"] == READER, standing)
+
+
+def _standing(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def write(file: Path, kept: Kept) -> None:
-    """Put a new file in the place of `file`. Raises: StoreError; the old one is then as it was."""
+    """Put a new file in the place of the one that `kept.file` tells.
+
+    Raises: StoreError, also where another one stands there by now, which may have given away the same numbers; what
+            stands there is then as it was.
+    """
     target = file.resolve()
     fresh = None
     try:
@@ -134,6 +151,8 @@ def write(file: Path, kept: Kept) -> None:
             _fill(connection, kept)
         fresh.chmod(mode)
         _sync(fresh)
+        if _standing(target) != kept.file:
+            raise StoreError(f"{file} was written by another `motamot learn` meanwhile; run this one again")
         fresh.replace(target)
         _sync(target.parent)
         fresh = None

@@ -144,5 +144,5 @@ def _written(output: Path, before: Kept, chosen: Mapping[str, tuple[Article, str
     gone = [one for one in before.articles if one.article.key not in chosen]
     written = list(before.articles) != articles or not before.current or not output.exists()
     if written:
-        file.write(output, Kept(articles, following))
+        file.write(output, Kept(articles, following, file=before.file))
     return Learned(articles=articles, new=new, changed=changed, gone=gone, notes=notes, written=written)

@@ -71,6 +71,7 @@ _KINDS: dict[str, dict[str, str]] = {
 """By name, the columns of the exports that are known. The first whose columns are all there is taken."""
 
 _NUMBER = re.compile(r"[-+]?\d{1,24}(\.\d{1,40})?([eE][-+]?\d{1,2})?", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d{1,2}|[-+]?0,\d+|[-+]?\d+,\d{4,}", re.ASCII)  # "1,234" may be thousands
 _CURRENCIES = {"$": "USD", "€": "EUR", "£": "GBP"}
 _DATED = re.compile(r"-(20\d\d-\d\d-\d\d|20\d{6}|latest)$")
 
@@ -236,7 +237,12 @@ def _summed(
         account = accounts.setdefault(key, Account())
         for name in ("requests", "prompt_tokens", "completion_tokens"):
             if numbers[name]:
-                setattr(account, name, (getattr(account, name) or 0) + int(sum(numbers[name])))
+                count = sum(numbers[name])
+                if count != int(count):
+                    raise InvalidRequest(
+                        f"line {line}: {count} {name} are no whole number", field=named[places[name][0]]
+                    )
+                setattr(account, name, (getattr(account, name) or 0) + int(count))
         if numbers["cost"]:
             currency = "".join(value for value, _ in text("currency")).upper()[:10] or _sign(text("cost")) or "USD"
             account.cost[currency] = account.cost.get(currency, Decimal(0)) + sum(numbers["cost"])
@@ -261,6 +267,8 @@ def _day(value: str, line: int, column: str) -> dt.date:
 
 def _number(value: str, line: int, column: str) -> Decimal:
     plain = value.strip("$€£ ")
+    if _DECIMAL_COMMA.fullmatch(plain):  # a spreadsheet of where a comma stands before the decimals
+        plain = plain.replace(",", ".")
     if not _NUMBER.fullmatch(plain) or abs(Decimal(plain)) > MOST:
         raise InvalidRequest(f"line {line}, column {column!r}: {value[:40]!r} is no number; write 1234.5", field=column)
     return Decimal(plain)
