@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -108,8 +109,12 @@ def test_ctrl_c_at_a_question_about_a_download_is_a_stop_and_ctrl_d_is_a_no(plac
     ):
         with place.terminal("ask", "A?", "--local") as terminal:
             terminal.read_until("[y/N]: ")
-            if key == "\x03":  # the terminal would send the signal, were it the process's own
+            while key == "\x03" and terminal.process.poll() is None:
+                # The terminal would send the signal, were it the process's own. Python's line editing looks at it with
+                # the next key only, where it comes between the prompt and the wait for a key.
                 terminal.process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    terminal.process.wait(3)
             while key == "\x04" and terminal.process.poll() is None:
                 terminal.type(key)  # lost where it comes just when line editing is switched on
                 time.sleep(0.2)
