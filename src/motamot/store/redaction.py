@@ -18,7 +18,7 @@ from motamot.store.booking import Record, clean
 from motamot.store.details import AnyEvent, mapped
 from motamot.store.records import Checkpoint, CompletionClosed, ExchangeBegun, ExchangeEnded, Noted
 
-__all__ = ["NOT_KEPT", "REDACTED", "Redact", "Redactions"]
+__all__ = ["NOT_KEPT", "REDACTED", "Redact", "Redactions", "common_characters"]
 
 _logger = logging.getLogger("motamot.store")
 
@@ -136,13 +136,13 @@ def _fitting(pairs: tuple[tuple[int, int], ...], text: str, redacted: str) -> tu
     """Boundaries of `text` as boundaries of what became of it: those before the first change, and the end."""
     if text == redacted or not pairs:
         return pairs
-    same = _common(text, redacted)
+    same = common_characters(text, redacted)
     kept = [pair for pair in pairs if pair[1] <= same and pair[0] != pairs[-1][0]]
     return (*kept, (pairs[-1][0], len(redacted)))
 
 
-def _common(one: str, other: str) -> int:
-    """How many characters both begin with."""
+def common_characters(one: str, other: str) -> int:
+    """How many characters both begin with. By halves: texts may have millions."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from motamot.server.dashboard.markup import Child, Html, el, written
 from motamot.server.dashboard.visit import Visit
+from motamot.store.redaction import common_characters
 
 __all__ = ["beside"]
 
@@ -34,7 +35,7 @@ def _against(visit: Visit, before: str, text: str, same: str, more: str) -> Chil
         return el("p", same, class_="soft")
     if not text:
         return el("p", words.empty, class_="soft")
-    common = _common(before, text)
+    common = common_characters(before, text)
     rest = text[common:]
     told = more if common == len(before) else words.otherwise
     if common > most:  # what both have is cut, never the difference
@@ -45,15 +46,3 @@ def _against(visit: Visit, before: str, text: str, same: str, more: str) -> Chil
     marked = el("mark", written(rest, most)) if rest else None
     note = el("p", el("span", told, class_="mark note"))
     return [el("div", begin, marked, class_="text", dir="auto"), note]
-
-
-def _common(one: str, other: str) -> int:
-    """How many characters both begin with. By halves: texts may have millions."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
