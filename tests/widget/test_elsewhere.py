@@ -68,6 +68,7 @@ def test_one_line_puts_a_button_into_the_corner_and_nothing_else_changes(chromiu
 
     async def scenario(browser: Browser) -> None:
         async with shop(tmp_path, [[{"say": "**Yes**, we do."}]], LINE) as (served, pages):
+            pages.headers["Referrer-Policy"] = "unsafe-url"
             context = await browser.new_context()
             await context.add_init_script(watch)
             async with at(context, f"{pages.origin}/") as reader:
@@ -85,6 +86,8 @@ def test_one_line_puts_a_button_into_the_corner_and_nothing_else_changes(chromiu
                 assert await reader.page.evaluate("moved") == []
                 assert await reader.page.locator("body > p").bounding_box() == place
                 assert await reader.page.title() == "Shop"
+                for one in [one for one in asked if "/api/" in one.url]:
+                    assert "referer" not in await one.all_headers(), "which page it is, is the site's own business"
                 secrets = await bearers([one for one in asked if "/chat/stream" in one.url])
                 assert len(secrets) == 1 and re.fullmatch(r"Bearer [0-9a-f]{32}", secrets.pop())
                 assert await context.cookies() == []

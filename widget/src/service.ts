@@ -89,7 +89,7 @@ export class Service {
     const who: RequestInit = this.foreign
       ? { credentials: "omit", headers: { ...headers, Authorization: `Bearer ${this.#known()}` } }
       : { credentials: "same-origin", headers };
-    return fetch(this.base + path, { ...options, ...who });
+    return fetch(this.base + path, { referrerPolicy: "no-referrer", ...options, ...who });
   }
 
   /** POST as JSON, which another site's form can't. */
@@ -100,7 +100,7 @@ export class Service {
 
   /** What it has to say before anybody asks; nobody need be known for it. */
   public(path: string, options: Options = {}): Promise<Response> {
-    return fetch(this.base + path, { credentials: this.foreign ? "omit" : "same-origin", ...options });
+    return fetch(this.base + path, { referrerPolicy: "no-referrer", credentials: this.foreign ? "omit" : "same-origin", ...options });
   }
 
   #known(): string {
