@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import aiohttp
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from motamot import Assistant
 from motamot.exam.case import Case, cases, scripts
@@ -214,5 +220,50 @@ def test_which_end_went_wrong_is_told() -> None:
             async with serving(chatbot) as url:
                 with pytest.raises(ExamError, match="no text was found"):
                     await Examiner(url + "/kept", template("events", KEPT, read="wrong"), model).warm_up()
+
+    asyncio.run(scenario())
+
+
+async def _says(text: str) -> Response:
+    return StreamingResponse(iter((f"data: {json.dumps({'text': text})}\n\n",)), media_type="text/event-stream")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (RedirectResponse("/login?next=/chat", 302), "sends its visitors to /login.next=/chat: if that is a login"),
+        (HTMLResponse("<title>Sign in</title>"), "an HTML page came from .*if it is a login, give the header"),
+        (PlainTextResponse("Bad Gateway", 502), r"the chatbot failed \(502 Bad Gateway\) and did not ask the model at"),
+        (PlainTextResponse("slow down", 429), "lets nobody ask so much"),
+        (PlainTextResponse("no", 415), "does not take this kind of question"),
+    ],
+    ids=["a redirection", "a login page", "a server error", "too many", "another type"],
+)
+def test_what_stands_before_the_chatbot_is_not_taken_for_a_wrong_model(answer: Response, words: str) -> None:
+    async def scenario() -> None:
+        async def ask(request: Request) -> Response:
+            return answer
+
+        app = Starlette(routes=[Route("/chat", ask, methods=["POST"])])
+        async with ScriptedModel(scripts(())) as model, serving_app(app) as url:
+            with pytest.raises(ExamError, match=words):
+                await Examiner(url + "/chat", template("events", KEPT, read="text"), model).warm_up()
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_that_another_model_wrote_is_told_though_the_scripted_one_was_asked_for_a_title() -> None:
+    async def scenario() -> None:
+        async with ScriptedModel(scripts(())) as model, aiohttp.ClientSession() as session:
+
+            async def ask(request: Request) -> Response:
+                told = [{"role": "user", "content": f"A title for: {(await request.json())['message']}"}]
+                async with session.post(f"{model.url}/chat/completions", json={"model": "small", "messages": told}):
+                    return await _says("I am another model.")
+
+            app = Starlette(routes=[Route("/chat", ask, methods=["POST"])])
+            async with serving_app(app) as url:
+                with pytest.raises(ExamError, match="does another model write its answers"):
+                    await Examiner(url + "/chat", template("events", KEPT, read="text"), model).warm_up()
 
     asyncio.run(scenario())

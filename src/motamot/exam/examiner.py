@@ -383,6 +383,12 @@ def _wrong_end(heard: Heard, asked: list[Received], url: str, model: str) -> str
     """Which of the two ends went wrong, in a sentence; "" if neither did."""
     if heard.status is None:
         return f"nothing answers at {url}: {heard.broke or 'no response'}; is the chatbot running?"
+    if 300 <= heard.status < 400:
+        where = heard.tape().header("location") or "nowhere"
+        return (
+            f"{url} answers {heard.status} and sends its visitors to {where[:200]}: if that is a login, give the "
+            "header that its page sends, with -H; else ask at that address"
+        )
     if heard.status in (401, 403):
         return f"the chatbot wants a login ({heard.refused[:200]}): give the header that its page sends, with -H"
     if heard.status in (404, 405, 410):
@@ -393,6 +399,16 @@ def _wrong_end(heard: Heard, asked: list[Received], url: str, model: str) -> str
         )
     if heard.status == 429:
         return f"the chatbot lets nobody ask so much ({heard.refused[:200]}): raise its limits for the exam"
+    if not asked and heard.status >= 500:
+        return (
+            f"the chatbot failed ({heard.refused[:200]}) and did not ask the model at {model}: set its base URL to "
+            "that address, and see what its own log says"
+        )
+    if not asked and not heard.refused and (heard.tape().header("content-type") or "").lower().startswith("text/html"):
+        return (
+            f"an HTML page came from {url}, and the model at {model} was not asked: if it is a login, give the header "
+            "that its page sends, with -H; else give the address that the page asks, or --page"
+        )
     if not asked:
         why = (
             f"; it answered {heard.text[:100]!r}"
@@ -404,6 +420,12 @@ def _wrong_end(heard: Heard, asked: list[Received], url: str, model: str) -> str
         return f"the chatbot answered, and did not ask the model at {model}: set its base URL to that address{why}"
     if heard.refused or heard.broke:
         return f"the chatbot asked the model, and failed: {(heard.refused or heard.broke)[:200]}"
-    if heard.text.strip() != "Ready." and not heard.text:
+    if not heard.text:
         return "no text was found in the chatbot's response: is --preset right, or --read?"
+    # Spaces and single letters may be lost on the way: that is for the cases to find.
+    if not any(part in "".join(heard.text.casefold().split()) for part in ("read", "eady")):
+        return (
+            f"the chatbot asked the model at {model}, and answered {heard.text[:100]!r} instead of what it said, "
+            "'Ready.': does another model write its answers? Set that one's base URL to this address, too"
+        )
     return ""
