@@ -45,7 +45,7 @@ def test_the_chat_is_whole_under_a_prefix(tmp_path: Path, front: Any) -> None:
                 cookie = response.headers["Set-Cookie"]
             assert "; Path=/chat/;" in cookie
             links = re.findall(r'(?:href|src)="([^"#]+)"', page)
-            assert len(links) >= 3
+            assert len(links) >= 2  # the widget and the icon
             for link in links:
                 assert not link.startswith("/"), "an address that leaves the prefix"
                 async with client.get(f"{h.front.url}/chat/{link}") as response:
