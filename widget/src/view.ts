@@ -240,7 +240,7 @@ export class ExchangeView {
 
   #tool(id: string, said: Said, state: string): void {
     const word = this.#tools.get(id)?.word ?? h("span");
-    if (!this.#tools.has(id)) this.#parts.tools.append(h("li", {}, word, " ", String(said["name"])));
+    if (!this.#tools.has(id)) this.#parts.tools.append(h("li", {}, word, " ", h("bdi", {}, String(said["name"]))));
     this.#tools.set(id, { said, word });
     this.#speech.say(word, state);
   }
