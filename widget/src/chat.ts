@@ -2,8 +2,9 @@
 
 import { Answer, type Body, type Said, type Telling } from "./follow.ts";
 import type { Config } from "./config.ts";
+import { own } from "./dom.ts";
 import type { Frame } from "./frame.ts";
-import { channel, isId, isText, Kept } from "./keep.ts";
+import { Channel, isId, isText, Kept } from "./keep.ts";
 import { impostor, isKey, newKey, type Refused, refusal, type Service } from "./service.ts";
 import { ExchangeView, isRow, type Row } from "./view.ts";
 import { words } from "./words/index.ts";
@@ -38,10 +39,10 @@ export class Chat {
   readonly #conversation: Kept<string>; // this page's
   readonly #latest: Kept<string>; // what a new page shows
   readonly #unsent: Kept<Unsent>; // until the server has it
+  readonly #others: Channel;
   readonly #gone = new AbortController();
   readonly #views = new Map<unknown, ExchangeView>(); // by exchange id
   readonly #answers = new Map<ExchangeView, Answer>(); // what is followed
-  #others: BroadcastChannel | null = null;
   #left: Unsent | null; // what this page was asking when it went, until that is seen to
   #hiddenAt = 0;
 
@@ -60,7 +61,7 @@ export class Chat {
     this.#conversation.value ??= this.#latest.value;
     this.#clear();
     frame.busy(false);
-    this.#listen();
+    this.#others = new Channel(place, (said) => this.#hear(said), this.#gone.signal);
     this.#watch();
     void this.#load();
   }
@@ -68,7 +69,6 @@ export class Chat {
   /** Let go of everything without stopping: the answer under way goes on for as long as the server waits for us. */
   leave(): void {
     this.#gone.abort();
-    this.#others?.close();
     for (const answer of this.#answers.values()) answer.leave();
     this.#answers.clear();
   }
@@ -118,7 +118,7 @@ export class Chat {
       return;
     }
     if (this.#gone.signal.aborted) return; // the frame shows another's conversation, and this one is not found any more
-    this.#others?.postMessage({ conversation: gone, removed: true } satisfies News);
+    this.#others.post({ conversation: gone, removed: true } satisfies News);
     if (this.#conversation.value === gone) this.forget();
     this.#frame.focus();
   }
@@ -234,7 +234,6 @@ export class Chat {
     if (status === 404) this.#conversation.value = this.#latest.value = null;
     const named = typeof error.limit === "string" ? error.limit : String(error.code); // a field's limit is a number
     if (before.outcome !== null && before.outcome !== "failed" && status !== 404) {
-      view.begin();
       view.fill(before); // it was asked again, and has not been answered: it stands as it stood
       this.#frame.trouble(named, null, message);
       return;
@@ -250,12 +249,7 @@ export class Chat {
   }
 
   #onRetry(view: ExchangeView, retry: () => void): void {
-    view.retry = () => {
-      if (this.busy) return;
-      this.#frame.focus(); // the button that has the focus goes
-      this.#frame.trouble("");
-      retry();
-    };
+    view.retry = () => this.#wish(retry);
   }
 
   /** Ask once more: the new answer takes the old one's place, here and in later history. */
@@ -274,7 +268,7 @@ export class Chat {
     const { message, replaces } = body;
     this.#frame.tell("asked", { assistant: this.#assistant, exchange: view.exchange });
     const news: News = { conversation, exchange: String(said["exchange"]), message, replaces };
-    this.#others?.postMessage(news);
+    this.#others.post(news);
   }
 
   #newView(message: string): ExchangeView {
@@ -346,7 +340,6 @@ export class Chat {
       return view;
     }
     this.#views.set(row.exchange, view);
-    view.begin();
     view.fill(row);
     return view;
   }
@@ -365,15 +358,13 @@ export class Chat {
 
   // What happens around this page
 
-  #listen(): void {
-    this.#others = channel(this.#service.place, (said) => {
-      const { conversation, removed, exchange, message = "", replaces } = Object(said) as News;
-      if (!isId(conversation) || conversation !== this.#conversation.value) return;
-      if (removed === true) this.forget();
-      else if (isId(exchange) && isText(message) && !this.#views.has(exchange)) {
-        this.#join(exchange, this.#views.get(replaces) ?? this.#newView(message));
-      }
-    });
+  #hear(said: unknown): void {
+    const { conversation, removed, exchange, message = "", replaces } = Object(said) as News;
+    if (!isId(conversation) || conversation !== this.#conversation.value) return;
+    if (removed === true) this.forget();
+    else if (isId(exchange) && isText(message) && !this.#views.has(exchange)) {
+      this.#join(exchange, this.#views.get(replaces) ?? this.#newView(message));
+    }
   }
 
   #watch(): void {
@@ -381,7 +372,7 @@ export class Chat {
     document.addEventListener(
       "visibilitychange",
       () => {
-        if (document.hidden) this.#hiddenAt = Date.now();
+        if (own("hidden")) this.#hiddenAt = Date.now();
         else if (!this.busy && Date.now() - this.#hiddenAt > HIDDEN) void this.#load(); // what others said went unheard
       },
       { signal },
@@ -394,12 +385,10 @@ export class Chat {
     // A page that a browser keeps for the way back holds no connections.
     const hide = (event: PageTransitionEvent) => {
       if (!event.persisted) return;
-      this.#others?.close();
       for (const answer of this.#answers.values()) answer.leave();
     };
     const show = (event: PageTransitionEvent) => {
       if (!event.persisted) return;
-      this.#listen();
       for (const [view, answer] of this.#answers) this.#resume(view, answer);
       if (!this.busy) void this.#load();
     };

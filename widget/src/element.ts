@@ -110,6 +110,11 @@ export class MotamotChat extends Base {
   }
 }
 
+/** Define `<motamot-chat>`. Done again, or beside the script of another page's part, it stays the first. */
+export function define(): void {
+  if (customElements.get("motamot-chat") === undefined) customElements.define("motamot-chat", MotamotChat);
+}
+
 /** A chat from when its element came into the page until it went. */
 class Here {
   readonly frame: Frame;

@@ -44,15 +44,13 @@ export interface Telling {
 
 /** An answer, followed. */
 export class Answer {
-  /** Its id, "" until the server has said it. */
-  exchange: string;
-  /** Number of the last event. */
-  last = 0;
-  over = false;
   readonly #service: Service;
   readonly #body: Body | null;
   readonly #silence: number;
   readonly #tell: Telling;
+  #exchange: string; // its id, "" until the server has said it
+  #last = 0; // number of the last event
+  #over = false;
   #turn = 0; // counts what was begun: whoever waits and finds another number has nothing more to do
   #abort: AbortController | null = null;
   #tries = 0; // since something was heard, or the network came back
@@ -67,7 +65,7 @@ export class Answer {
   constructor(service: Service, asked: { body: Body } | { exchange: string }, heartbeat: number, tell: Telling) {
     this.#service = service;
     this.#body = "body" in asked ? asked.body : null;
-    this.exchange = "exchange" in asked ? asked.exchange : "";
+    this.#exchange = "exchange" in asked ? asked.exchange : "";
     this.#silence = heartbeat * SILENT_BEATS * 1000;
     this.#tell = tell;
   }
@@ -75,7 +73,7 @@ export class Answer {
   /** Ask or go on following, until the end, a refusal, or until it is given up or left. */
   async follow(): Promise<void> {
     const turn = ++this.#turn;
-    this.over = false;
+    this.#over = false;
     const offline = () => {
       this.#offline = true;
     };
@@ -96,7 +94,7 @@ export class Answer {
   async #untilOver(turn: number): Promise<void> {
     this.#tries = 0;
     while (turn === this.#turn) {
-      const before = this.last;
+      const before = this.#last;
       const again = this.#again;
       let after = 0;
       try {
@@ -108,7 +106,7 @@ export class Answer {
         if (error instanceof Refused) after = Math.min(error.after, AFTER_MOST);
       }
       if (turn !== this.#turn) return;
-      if (this.last > before) this.#tries = 0;
+      if (this.#last > before) this.#tries = 0;
       const pause = PAUSES[this.#tries++];
       if (pause === undefined) return this.#finish(() => this.#tell.lost());
       this.#tell.waiting();
@@ -144,9 +142,9 @@ export class Answer {
   }
 
   #open(signal: AbortSignal): Promise<Response> {
-    if (this.exchange === "") return this.#service.post("api/chat/stream", this.#body, { signal });
-    const after = this.#again ? 0 : this.last;
-    const path = `api/exchanges/${encodeURIComponent(this.exchange)}/events?after=${after}&resumable=true`;
+    if (this.#exchange === "") return this.#service.post("api/chat/stream", this.#body, { signal });
+    const after = this.#again ? 0 : this.#last;
+    const path = `api/exchanges/${encodeURIComponent(this.#exchange)}/events?after=${after}&resumable=true`;
     return this.#service.fetch(path, { signal, cache: "no-store", headers: { Accept: "text/event-stream" } });
   }
 
@@ -157,19 +155,19 @@ export class Answer {
     const said = parsed(event.data);
     if (said === null || !(number > 0)) return false; // skipped, as everything unknown is
     if (said["type"] === "ended") {
-      this.last = Math.max(this.last, number);
+      this.#last = Math.max(this.#last, number);
       this.#finish(() => this.#tell.ended(said));
       return true;
     }
-    if (number <= this.last) return false; // heard already: posted again, or sent again
-    this.last = number;
-    if (said["type"] === "started") this.exchange = String(said["exchange"]);
+    if (number <= this.#last) return false; // heard already: posted again, or sent again
+    this.#last = number;
+    if (said["type"] === "started") this.#exchange = String(said["exchange"]);
     this.#tell.event(said, number);
     return false;
   }
 
   #finish(tell: () => void): void {
-    this.over = true;
+    this.#over = true;
     tell();
   }
 
@@ -198,19 +196,19 @@ export class Answer {
    * was stopped before it was known where it belongs.
    */
   async stop(): Promise<void> {
-    if (this.over) return;
-    const seen = this.last;
+    if (this.#over) return;
+    const seen = this.#last;
     this.leave();
     const turn = this.#turn;
     this.#finish(() => this.#tell.ended({ type: "ended", outcome: "stopped", shown: seen }));
     const outcome = await this.#postStop(seen);
     if (turn !== this.#turn) return; // left meanwhile
-    if (typeof outcome === "string" && (outcome !== "stopped" || this.exchange === "")) await this.follow();
+    if (typeof outcome === "string" && (outcome !== "stopped" || this.#exchange === "")) await this.follow();
   }
 
   /** How the answer ended, as the server says; null where it knows none yet, or could not be reached. */
   async #postStop(seen: number): Promise<unknown> {
-    const name = encodeURIComponent(this.exchange || (this.#body?.key ?? ""));
+    const name = encodeURIComponent(this.#exchange || (this.#body?.key ?? ""));
     for (let tries = 0; ; tries++) {
       try {
         // keepalive: goes out though the page is being closed.

@@ -57,15 +57,42 @@ export function isId(kept: unknown): kept is string {
 }
 
 /**
- * A way to the other pages of this origin. heard: what one of them says, and any script of theirs may say anything.
- * null where there is none: a browser that may keep nothing for a page (Firefox without cookies) refuses this, too.
+ * A way to the other pages of this origin. There is none where a browser may keep nothing for a page: Firefox without
+ * cookies refuses this, too.
  */
-export function channel(name: string, heard: (said: unknown) => void): BroadcastChannel | null {
-  try {
-    const others = new BroadcastChannel(`motamot ${name}`);
-    others.addEventListener("message", ({ data }: MessageEvent<unknown>) => heard(data));
-    return others;
-  } catch {
-    return null;
+export class Channel {
+  readonly #name: string;
+  readonly #heard: (said: unknown) => void;
+  #open: BroadcastChannel | null = null;
+
+  /** heard: what one of them says, and any script of theirs may say anything. gone: when to stop listening. */
+  constructor(name: string, heard: (said: unknown) => void, gone: AbortSignal) {
+    this.#name = `motamot ${name}`;
+    this.#heard = heard;
+    this.#listen();
+    gone.addEventListener("abort", () => this.#open?.close());
+    // A page that a browser keeps for the way back hears nothing, and may hold nothing open.
+    const hide = ({ persisted }: PageTransitionEvent) => {
+      if (persisted) this.#open?.close();
+    };
+    const show = ({ persisted }: PageTransitionEvent) => {
+      if (persisted) this.#listen();
+    };
+    addEventListener("pagehide", hide, { signal: gone });
+    addEventListener("pageshow", show, { signal: gone });
+  }
+
+  /** Say something to them. */
+  post(said: object): void {
+    this.#open?.postMessage(said);
+  }
+
+  #listen(): void {
+    try {
+      this.#open = new BroadcastChannel(this.#name);
+      this.#open.addEventListener("message", ({ data }: MessageEvent<unknown>) => this.#heard(data));
+    } catch {
+      this.#open = null;
+    }
   }
 }

@@ -5,13 +5,6 @@ import { apply, CHOICES, type Part, type Reading, ReadingChoice, usual } from ".
 import type { Speech } from "./speech.ts";
 import type { Word } from "./words/index.ts";
 
-const LEGENDS: Readonly<Record<Part, Word>> = {
-  ground: "ground",
-  contrast: "contrast",
-  size: "size",
-  lines: "lines",
-};
-
 /** The panel, the button that opens it, and what is chosen in it, for one chat. */
 export class ReadingPanel {
   readonly button: HTMLButtonElement;
@@ -27,7 +20,7 @@ export class ReadingPanel {
     this.button.dataset["label"] = "reading";
     this.button.append(picture("letters"), h("span", { "data-words": "reading" }));
     const close = h("button", { type: "button", class: "shut", "data-label": "shut" }, picture("close"));
-    this.#reset = h("button", { type: "button", class: "reset", "data-words": "usual" });
+    this.#reset = h("button", { type: "button", "data-words": "usual" });
     const title = h("h2", { id: "reading-title", "data-words": "reading" });
     const groups = (Object.keys(CHOICES) as Part[]).map((part) => group(part, speech));
     const foot = h("div", {}, this.#reset);
@@ -90,5 +83,5 @@ function group(part: Part, speech: Speech): HTMLFieldSetElement {
     else speech.say(word, `${part}_${value}`);
     return h("label", { "data-choice": value }, h("input", { type: "radio", name: part, value }), word);
   });
-  return h("fieldset", {}, h("legend", { "data-words": LEGENDS[part] }), h("div", { class: "choices" }, ...choices));
+  return h("fieldset", {}, h("legend", { "data-words": part satisfies Word }), h("div", { class: "choices" }, ...choices));
 }

@@ -1,7 +1,7 @@
 // How somebody reads best: ground, contrast, size and room between lines. Kept once for all pages of an origin, and
 // applied at once wherever a chat of that origin is open.
 
-import { channel, Kept } from "./keep.ts";
+import { Channel, Kept } from "./keep.ts";
 
 /** What there is to choose from, each with its usual value first. */
 export const CHOICES = {
@@ -20,7 +20,6 @@ const PARTS = Object.keys(CHOICES) as Part[];
 const NAME = "reading";
 const MORE_CONTRAST = "(prefers-contrast: more)";
 
-
 /**
  * What the reader has chosen.
  *
@@ -29,25 +28,20 @@ const MORE_CONTRAST = "(prefers-contrast: more)";
 export class ReadingChoice {
   readonly #kept = new Kept("localStorage", NAME, isReading);
   readonly #changed: () => void;
-  #others: BroadcastChannel | null;
+  readonly #others: Channel;
   #value: Reading;
 
   constructor(changed: () => void, gone: AbortSignal) {
     this.#changed = changed;
     this.#value = this.#kept.value ?? {};
-    this.#others = this.#listen();
-    gone.addEventListener("abort", () => this.#others?.close());
+    const heard = (said: unknown) => {
+      if (isReading(said)) this.#take(said);
+    };
+    this.#others = new Channel(NAME, heard, gone);
     matchMedia(MORE_CONTRAST).addEventListener("change", changed, { signal: gone });
-    // A page that a browser keeps for the way back hears nothing, and may hold nothing open.
-    const hide = ({ persisted }: PageTransitionEvent) => {
-      if (persisted) this.#others?.close();
-    };
     const show = ({ persisted }: PageTransitionEvent) => {
-      if (!persisted) return;
-      this.#others = this.#listen();
-      this.#take(this.#kept.value ?? {});
+      if (persisted) this.#take(this.#kept.value ?? {}); // what others said went unheard
     };
-    addEventListener("pagehide", hide, { signal: gone });
     addEventListener("pageshow", show, { signal: gone });
   }
 
@@ -57,14 +51,8 @@ export class ReadingChoice {
 
   set value(value: Reading) {
     this.#kept.value = value;
-    this.#others?.postMessage(value); // the others do not read it from the storage: that may be blocked
+    this.#others.post(value); // the others do not read it from the storage: that may be blocked
     this.#take(value);
-  }
-
-  #listen(): BroadcastChannel | null {
-    return channel(NAME, (said) => {
-      if (isReading(said)) this.#take(said);
-    });
   }
 
   #take(value: Reading): void {

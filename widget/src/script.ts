@@ -1,14 +1,14 @@
 // The chat as one line of a page: `<script src="https://chat.example/widget.js" async></script>`.
 
 import { own } from "./dom.ts";
-import { MotamotChat, setHome } from "./element.ts";
+import { define, setHome } from "./element.ts";
 import { launch } from "./launcher.ts";
 
 function begin(script: HTMLScriptElement): void {
   const server = new URL(".", script.src).href;
   const { launcher, assistant, lang, images, theme, position, open } = script.dataset;
   setHome(server);
-  if (customElements.get("motamot-chat") === undefined) customElements.define("motamot-chat", MotamotChat);
+  define();
   if (launcher === "none") return;
   const wanted = { server, assistant, lang, images, theme, position, open: open !== undefined && open !== "false" };
   // An `async` script may be here before the page's body is.

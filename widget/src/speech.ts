@@ -19,17 +19,11 @@ export class Speech {
     this.relabel(this.#root);
   }
 
-  /** Let an element say these words, and go on saying them in whatever language is chosen. told: see `words`. */
+  /** Let an element say these words, and go on saying them in whatever language is chosen; "": nothing. told: see `words`. */
   say(element: HTMLElement, name: string, told = ""): void {
     element.dataset["words"] = name;
     element.dataset["told"] = told;
     this.#say(element);
-  }
-
-  /** Say nothing any more. */
-  hush(element: HTMLElement): void {
-    delete element.dataset["words"];
-    element.replaceChildren();
   }
 
   /** Let an element without words of its own (a button with a picture) be called this. */

@@ -7,7 +7,7 @@ import type { Said } from "./follow.ts";
 import { isText } from "./keep.ts";
 import { markdown, type MarkdownOptions, type MarkdownWriter } from "./markdown/index.ts";
 import type { Speech } from "./speech.ts";
-import { PlainText } from "./text.ts";
+import { appendText } from "./text.ts";
 
 const SOURCE_SCHEMES = ["http:", "https:"]; // what a link that a model wrote may lead to
 const RETRIED = ["failed", "interrupted", "abandoned"];
@@ -64,7 +64,6 @@ export class ExchangeView {
   readonly #speech: Speech;
   readonly #parts: ReturnType<typeof parts>;
   readonly #options: MarkdownOptions;
-  readonly #thoughts: PlainText;
   readonly #tools = new Map<string, { said: Said; word: HTMLElement }>();
   readonly #sources: Said[] = [];
   #writer: MarkdownWriter | null = null; // none once the answer has ended
@@ -82,10 +81,9 @@ export class ExchangeView {
     this.question = question;
     this.#speech = speech;
     this.#parts = parts(level);
-    const { element, asked, thoughts, retry, copyAll, regenerate, more } = this.#parts;
+    const { element, asked, retry, copyAll, regenerate, more } = this.#parts;
     this.element = element;
     asked.textContent = question;
-    this.#thoughts = new PlainText(thoughts);
     this.#options = {
       image,
       code: (block, source) => {
@@ -98,13 +96,8 @@ export class ExchangeView {
     retry.addEventListener("click", () => this.retry());
     regenerate.addEventListener("click", () => wishes.regenerate(this));
     more.addEventListener("click", () => wishes.goOn(this));
-    onCopy(copyAll, () => this.source, wishes);
+    onCopy(copyAll, () => this.#source, wishes);
     speech.relabel(element);
-  }
-
-  /** The text of the answer, as the model wrote it. */
-  get source(): string {
-    return this.#source;
   }
 
   /** The answer as it stands, to be filled in again. */
@@ -123,9 +116,8 @@ export class ExchangeView {
     this.#ends = [];
     this.#tools.clear();
     this.#sources.length = 0;
-    this.#thoughts.clear();
-    const { agent, tools, sources, text, reasoning } = this.#parts;
-    for (const part of [agent, tools, sources, text]) part.replaceChildren();
+    const { agent, tools, sources, text, reasoning, thoughts } = this.#parts;
+    for (const part of [agent, tools, sources, text, thoughts]) part.replaceChildren();
     this.#writer = null;
     this.#unend();
     reasoning.hidden = true;
@@ -141,7 +133,7 @@ export class ExchangeView {
 
   #unend(): void {
     const { answer, mark, marks, end, actions, retry } = this.#parts;
-    this.#speech.hush(mark);
+    this.#speech.say(mark, "");
     marks.replaceChildren();
     answer.removeAttribute("data-outcome");
     end.hidden = actions.hidden = retry.hidden = true;
@@ -209,7 +201,7 @@ export class ExchangeView {
     this.#frame = 0;
     if (this.#thought !== "") {
       this.#parts.reasoning.hidden = false;
-      this.#thoughts.write(this.#thought);
+      appendText(this.#parts.thoughts, this.#thought);
       this.#thought = "";
     }
     if (this.#waiting === "") return;
@@ -224,10 +216,10 @@ export class ExchangeView {
       shown();
     } catch (error) {
       console.warn("motamot: the answer is shown without its Markdown:", error);
-      this.#parts.text.replaceChildren();
-      const plain = new PlainText(this.#parts.text);
-      plain.write(this.#source);
-      this.#writer = { write: (text) => plain.write(text), end: () => {} };
+      const { text } = this.#parts;
+      text.replaceChildren();
+      appendText(text, this.#source);
+      this.#writer = { write: (more) => appendText(text, more), end: () => {} };
     }
   }
 
@@ -250,8 +242,9 @@ export class ExchangeView {
     this.#parts.sources.append(source(said));
   }
 
-  /** An answer as the transcript has it. */
+  /** An answer as the transcript has it, in place of what stands here. */
   fill(row: Row): void {
+    this.begin();
     this.exchange = row.exchange;
     row.tools?.forEach((tool, number) => this.#tool(String(number), tool, used(tool)));
     for (const cited of row.sources ?? []) this.#cite(cited);
@@ -293,7 +286,7 @@ export class ExchangeView {
     for (const { word } of this.#tools.values()) {
       if (word.dataset["words"] === "tool") this.#speech.say(word, "tool_failed");
     }
-    if (name !== "") this.#speech.say(mark, name, told);
+    this.#speech.say(mark, name, told);
     retry.hidden = !RETRIED.includes(outcome);
     end.hidden = name === "" && marks.childElementCount === 0;
     const empty = this.#source.trim() === "";
@@ -322,7 +315,7 @@ function parts(level: number) {
   const reasoning = h("details", { class: "reasoning" }, h("summary", { "data-words": "reasoning" }), thoughts);
   const text = h("div", { class: "text" });
   const tools = h("ul", { class: "tools" });
-  const hint = h("span", { class: "hint" });
+  const hint = h("span");
   const dots = h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i"));
   const wait = h("p", { class: "wait" }, dots, hint);
   const sources = h("ul", { class: "sources", "data-label": "sources" });

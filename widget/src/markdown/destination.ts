@@ -1,6 +1,6 @@
 // What follows the text of a link in its brackets.
 
-import { dereference } from "./entities.ts";
+import { dereference, REFERENCE } from "./entities.ts";
 import { ADDRESS } from "./limits.ts";
 
 /** What stands somewhere: "wait", if more has to come to tell; null, if it does not. */
@@ -11,7 +11,7 @@ export const ESCAPABLE = /[!-/:-@[-`{-~]/;
 
 const NESTED = 32; // brackets in an address, as in CommonMark's reference implementations
 /** A backslash before what it may be before, or a reference. */
-const ESCAPED = /\\([!-/:-@[-`{-~])|&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[a-zA-Z][a-zA-Z\d]{1,8});/g;
+const ESCAPED = new RegExp(`\\\\(${ESCAPABLE.source})|${REFERENCE.source}`, "g");
 const BLANK = /[ \t\n]*/y;
 const POINTED = /<((?:[^<>\\\n]|\\.)*)>/y;
 const TITLE = /"(?:[^"\\]|\\[^])*"|'(?:[^'\\]|\\[^])*'|\((?:[^()\\]|\\[^])*\)/y;

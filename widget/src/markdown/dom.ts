@@ -1,6 +1,7 @@
 // The answer as elements of the page: made with createElement and text nodes alone, so that what a model wrote is never
 // read as HTML, and a page's Content-Security-Policy and Trusted Types have nothing to object to.
 
+import { appendText, isTextNode, NODE } from "../text.ts";
 import type { Kind, Renderer } from "./renderer.ts";
 
 export interface MarkdownOptions {
@@ -17,8 +18,6 @@ export interface MarkdownOptions {
 const PART = 4000;
 /** The same where no space comes, as in Chinese. */
 const PART_AT_MOST = 5000;
-/** UTF-16 units after which text goes on in another node: what is appended to is copied. */
-const NODE = 4000;
 
 /**
  * Items of a list, rows of a table, and blocks in anything else, after which it goes on in another such element: a
@@ -207,12 +206,12 @@ export class DomRenderer implements Renderer<Place> {
     const leaf = place.leaf as Leaf;
     if (place.direction?.known === false) direct(place.direction, text);
     if (place.element !== leaf.element) {
-      say(place.element, text);
+      appendText(place.element, text);
       leaf.size += text.length;
       return;
     }
     for (let end = cut(leaf, text); ; end = cut(leaf, text)) {
-      say(leaf.part, text.slice(0, end));
+      appendText(leaf.part, text.slice(0, end));
       leaf.size += end;
       text = text.slice(end);
       if (text === "") break;
@@ -230,9 +229,9 @@ export class DomRenderer implements Renderer<Place> {
     if (leaf !== null) leaf.size += text.length;
     const before = element.previousSibling;
     const first = element.firstChild;
-    if (isText(before) && before.length < NODE) { // a node for each mark that meant nothing would be many
-      before.appendData(isText(first) ? text + first.data : text);
-      if (isText(first)) first.remove();
+    if (isTextNode(before) && before.length < NODE) { // a node for each mark that meant nothing would be many
+      before.appendData(isTextNode(first) ? text + first.data : text);
+      if (isTextNode(first)) first.remove();
     } else if (text !== "") element.before(text);
     element.replaceWith(...element.childNodes);
   }
@@ -380,16 +379,6 @@ function inner({ element, leaf }: Place): HTMLElement {
 function focusable(element: HTMLElement): void {
   element.tabIndex = 0;
   element.setAttribute("role", "group");
-}
-
-function isText(node: Node | null): node is Text {
-  return node !== null && node.nodeType === 3;
-}
-
-function say(element: HTMLElement, text: string): void {
-  const last = element.lastChild;
-  if (isText(last) && last.length < NODE) last.appendData(text);
-  else element.append(text);
 }
 
 /** How much of a text the part still takes. */

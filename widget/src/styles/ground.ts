@@ -10,6 +10,7 @@ export const ground = `
   box-sizing: border-box;
   block-size: 100%;
   min-block-size: 22em;
+  color-scheme: light dark;
   font-size: var(--motamot-size, medium) !important; /* a rule of the page for all elements is not meant for us */
 }
 
@@ -64,10 +65,6 @@ export const ground = `
   line-height: 1.6;
   -webkit-text-size-adjust: 100%;
   text-size-adjust: 100%;
-}
-
-:host {
-  color-scheme: light dark;
 }
 
 :host([theme="light"]),
