@@ -385,3 +385,42 @@ def test_requests_that_wait_for_the_model_fill_no_memory(monkeypatch: pytest.Mon
             await asyncio.sleep(0.1)  # the server's side
 
     asyncio.run(scenario())
+
+
+def test_a_model_that_takes_nothing_of_what_waited_for_it_holds_up_its_chatbot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that is reached late, and is busy then: the meter keeps what had come, and no more."""
+    first, more, reach = 20_000_000, 40_000_000, asyncio.Event()
+    connect = tunnel._Front._connect
+
+    async def late(front: tunnel._Front) -> None:
+        await reach.wait()
+        await connect(front)
+
+    monkeypatch.setattr(tunnel._Front, "_connect", late)
+
+    async def scenario() -> None:
+        over = asyncio.Event()
+
+        async def busy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await over.wait()
+            writer.transport.abort()
+
+        async with server(busy) as url:
+            meter = Meter(Upstream.at(url))
+            port = await meter.start()
+            _, chatbot = await asyncio.open_connection("127.0.0.1", port)
+            chatbot.write(ASKS + b"Content-Length: %d\r\n\r\n" % (first + more) + b" " * first)
+            async with asyncio.timeout(10):
+                while meter.waiting < first:
+                    await asyncio.sleep(0.01)
+            reach.set()
+            chatbot.write(b" " * more)
+            await asyncio.sleep(1)
+            [back] = meter.behind
+            assert back._transport.get_write_buffer_size() < first + 1_000_000
+            assert chatbot.transport.get_write_buffer_size() > more / 2
+            chatbot.transport.abort()
+            over.set()
+            await meter.close()
+
+    asyncio.run(scenario())

@@ -320,6 +320,7 @@ class _Front(asyncio.Protocol):
             why = "no answer" if isinstance(error, TimeoutError) else getattr(error, "strerror", None) or str(error)
             self._not_reached(f"the model's server {upstream.host_header} cannot be reached: {why}")
             return
+        self.resume()  # before it takes what waited: that may be more than it takes at once, and pauses anew
         back.write(bytes(self._waiting))
         self._forget()
         for completion, head in self._early:
@@ -327,7 +328,6 @@ class _Front(asyncio.Protocol):
         self._early.clear()
         self._back = back
         self._connecting = None
-        self.resume()
 
     def _forget(self) -> None:
         self._meter.waiting -= len(self._waiting)
