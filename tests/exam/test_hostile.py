@@ -143,7 +143,7 @@ def test_a_head_without_an_end_is_given_up(head: Answers) -> None:
 def test_a_chatbot_that_never_comes_to_the_point_is_given_up_in_a_sentence(
     answers: Answers, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("visitor", "examiner"):
+    for module in ("visitor", "examiner", "ends"):
         monkeypatch.setattr(f"motamot.exam.{module}.ANSWER_SECONDS", 1.5)
 
     async def scenario() -> None:

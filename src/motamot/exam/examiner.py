@@ -15,6 +15,7 @@ from motamot.answer import ToolCalled
 from motamot.errors import MotamotError
 from motamot.exam import resuming
 from motamot.exam.case import LATE_SECONDS, Act, Case, own_word, scripts
+from motamot.exam.ends import silent, wrong_end
 from motamot.exam.judging import Passed, Seen, Verdict, judge
 from motamot.exam.presets import Preset
 from motamot.exam.tools import Tool, offered
@@ -90,8 +91,8 @@ class Examiner:
             await asyncio.wait_for(visitor.end(heard), _WARM_SECONDS)
         asked = self.model.requests[before:]
         if heard.timed_out and not heard.text:
-            raise Silent(_silent(heard, asked, self.url, self.model.url))
-        if problem := _wrong_end(heard, asked, self.url, self.model.url):
+            raise Silent(silent(heard, asked, self.url, self.model.url))
+        if problem := wrong_end(heard, asked, self.url, self.model.url):
             raise ExamError(problem)
         self._claims = self.preset.claims | resuming.claims(self.preset.name)
         self.tool = None if self.call == "" else next(filter(None, (offered(o.body, self.call) for o in asked)), None)
@@ -366,66 +367,3 @@ async def _lag() -> AsyncIterator[Callable[[], float]]:
         looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await looking
-
-
-def _silent(heard: Heard, asked: list[Received], url: str, model: str) -> str:
-    """What time ran out for, in a sentence."""
-    what = "began no response (interim ones, 1xx, are none)" if heard.status is None else "sent no text"
-    told = f"the chatbot at {url} took the question, and {what} within {ANSWER_SECONDS:g} s"
-    if not asked:
-        return f"{told}; it did not ask the model at {model}: does it wait for another one? Set its base URL to that"
-    if any(one.ended is None for one in asked):
-        return f"{told}; it asked the model, and reads it still"
-    return f"{told}, though the model had answered it"
-
-
-def _wrong_end(heard: Heard, asked: list[Received], url: str, model: str) -> str:
-    """Which of the two ends went wrong, in a sentence; "" if neither did."""
-    if heard.status is None:
-        return f"nothing answers at {url}: {heard.broke or 'no response'}; is the chatbot running?"
-    if 300 <= heard.status < 400:
-        where = heard.tape().header("location") or "nowhere"
-        return (
-            f"{url} answers {heard.status} and sends its visitors to {where[:200]}: if that is a login, give the "
-            "header that its page sends, with -H; else ask at that address"
-        )
-    if heard.status in (401, 403):
-        return f"the chatbot wants a login ({heard.refused[:200]}): give the header that its page sends, with -H"
-    if heard.status in (404, 405, 410):
-        return f"{url} is not where the chatbot is asked ({heard.refused[:200]})"
-    if heard.status in (400, 415, 422):
-        return (
-            f"the chatbot does not take this kind of question ({heard.refused[:200]}): another --preset, or --request"
-        )
-    if heard.status == 429:
-        return f"the chatbot lets nobody ask so much ({heard.refused[:200]}): raise its limits for the exam"
-    if not asked and heard.status >= 500:
-        return (
-            f"the chatbot failed ({heard.refused[:200]}) and did not ask the model at {model}: set its base URL to "
-            "that address, and see what its own log says"
-        )
-    if not asked and not heard.refused and (heard.tape().header("content-type") or "").lower().startswith("text/html"):
-        return (
-            f"an HTML page came from {url}, and the model at {model} was not asked: if it is a login, give the header "
-            "that its page sends, with -H; else give the address that the page asks, or --page"
-        )
-    if not asked:
-        why = (
-            f"; it answered {heard.text[:100]!r}"
-            if heard.text
-            else f" ({heard.refused[:200]})"
-            if heard.refused
-            else ""
-        )
-        return f"the chatbot answered, and did not ask the model at {model}: set its base URL to that address{why}"
-    if heard.refused or heard.broke:
-        return f"the chatbot asked the model, and failed: {(heard.refused or heard.broke)[:200]}"
-    if not heard.text:
-        return "no text was found in the chatbot's response: is --preset right, or --read?"
-    # Spaces and single letters may be lost on the way: that is for the cases to find.
-    if not any(part in "".join(heard.text.casefold().split()) for part in ("read", "eady")):
-        return (
-            f"the chatbot asked the model at {model}, and answered {heard.text[:100]!r} instead of what it said, "
-            "'Ready.': does another model write its answers? Set that one's base URL to this address, too"
-        )
-    return ""
