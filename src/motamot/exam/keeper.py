@@ -74,9 +74,8 @@ def _reap(main: int) -> int | None:
     return status
 
 
-def _end_all(main: int, seconds: float) -> int | None:
-    """End all descendants. Returns: how the command ended, if it did here."""
-    status: int | None = None
+def _end_all(seconds: float) -> None:
+    """End all descendants; those that have ended stay to be reaped."""
     known: set[int] = set()
     until = time.monotonic() + seconds
     told: set[int] = set()
@@ -89,10 +88,6 @@ def _end_all(main: int, seconds: float) -> int | None:
                 os.kill(process, signal.SIGKILL if late > 0 else signal.SIGTERM)
         told |= known
         time.sleep(_STEP_SECONDS)
-        ended = _reap(main)
-        status = ended if ended is not None else status
-    ended = _reap(main)
-    return ended if ended is not None else status
 
 
 def _ended_as(status: int | None) -> None:
@@ -132,8 +127,8 @@ def main(seconds: float, command: list[str]) -> None:
             with contextlib.suppress(BlockingIOError):
                 os.read(woken, 1024)
         status = _reap(process.pid)
-    ended = _end_all(process.pid, seconds)
-    _ended_as(status if status is not None else ended)
+    _end_all(seconds)
+    _ended_as(status if status is not None else _reap(process.pid))
 
 
 if __name__ == "__main__":
