@@ -13,6 +13,7 @@ import binascii
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 from motamot.tape import Piece, Request, Tape
 from motamot.tape.hiding import without_secrets
@@ -44,7 +45,7 @@ _ANSWERS = ("text/plain", "application/octet-stream", "application/json", "appli
 Send = Callable[[str, dict[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Stream:
     """One response that a script of the page asked for.
 
@@ -163,7 +164,8 @@ class Wire:
 
     def __init__(self, send: Send, streams: list[Stream]) -> None:
         self._send = send
-        self._by_id: dict[str, Stream] = {}
+        # Weakly: what made room in `streams`, by this page or another, is kept nowhere.
+        self._by_id: WeakValueDictionary[str, Stream] = WeakValueDictionary()
         self.streams = streams
 
     def request_will_be_sent(self, event: Mapping[str, Any]) -> None:
