@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -96,17 +95,20 @@ class Hands:
         except (Error, TimeoutError):
             return  # the page goes elsewhere with the question, or cannot be pressed: what it asks will tell
 
-    async def ask_pages(self, call: str, given: Mapping[str, Any] | None = None) -> list[Any]:
-        """Ask the script in every frame of every page; frames that are gone, or of no document, tell nothing."""
+    async def ask_pages(self, call: str, since: float = 0.0) -> list[Any]:
+        """Ask the script in every frame of every page; frames that are gone, or of no document, tell nothing.
+
+        call: of what `page.js` tells, with `answer` and `since` (seconds since the epoch) in reach.
+        """
         from playwright.async_api import Error
 
         told = []
         frames = [frame for page in self.context.pages for frame in page.frames]
+        script = f"({{answer, since}}) => globalThis.__motamotShown?.{call}"
         for frame in frames[:FRAMES]:
-            script = f"({{given, since}}) => globalThis.__motamotShown?.{call}"
             try:
                 async with asyncio.timeout(FIND_SECONDS):
-                    told.append(await frame.evaluate(script, dict(given or {"given": None, "since": 0})))
+                    told.append(await frame.evaluate(script, {"answer": self.answer, "since": since * 1000}))
             except TimeoutError:
                 continue
             except Error as error:

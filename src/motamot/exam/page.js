@@ -33,6 +33,13 @@
   // What an element stands in: another one, or the host of its shadow root.
   const around = (node) => node.parentElement ?? (node.parentNode instanceof ShadowRoot ? node.parentNode.host : null);
 
+  // An element and all that it stands in, up to what is marked already.
+  function mark(element, marked) {
+    for (; element && !marked.has(element); element = around(element)) marked.add(element);
+  }
+
+  const shadows = () => roots.filter((root) => root !== document && root.isConnected);
+
   // Of two elements, which comes first on the page: by where they, or the hosts that hold them, stand beside each other.
   function order(one, other) {
     const path = (element) => {
@@ -51,15 +58,11 @@
   function look() {
     planned = false;
     const found = new Set();
-    for (const node of dirty) {
-      let element = node.nodeType === Node.ELEMENT_NODE ? node : around(node);
-      for (; element && !found.has(element); element = around(element)) found.add(element);
-    }
+    for (const node of dirty) mark(node.nodeType === Node.ELEMENT_NODE ? node : around(node), found);
     dirty = new Set();
     const within = new Map(); // element: characters in the shadow roots that it holds
     let all = document.body?.textContent.length ?? 0;
-    for (const root of roots) {
-      if (root === document || !root.isConnected) continue;
+    for (const root of shadows()) {
       let length = root.textContent.length;
       for (const style of root.querySelectorAll("style, script")) length -= style.textContent.length;
       all += length;
@@ -122,13 +125,9 @@
   // Elements whose text stands in part in shadow roots, or that show text of another place in a slot.
   function deep() {
     const found = new Set();
-    const mark = (element) => {
-      for (; element && !found.has(element); element = around(element)) found.add(element);
-    };
-    for (const root of roots) {
-      if (root === document || !root.isConnected) continue;
-      mark(root.host);
-      for (const slot of root.querySelectorAll("slot")) mark(slot);
+    for (const root of shadows()) {
+      mark(root.host, found);
+      for (const slot of root.querySelectorAll("slot")) mark(slot, found);
     }
     return found;
   }

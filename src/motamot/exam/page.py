@@ -372,11 +372,8 @@ class _Visitor:
     async def _looks(self, since: float) -> tuple[tuple[Look, ...], tuple[tuple[float, int], ...]]:
         if self.gone:
             return (), ()
-        selector = self.plan.answer
-        told = await self.hands.ask_pages(
-            "last(given)" if selector is not None else f"grown(since, {CANDIDATES})",
-            {"given": selector, "since": since * 1000},
-        )
+        call = "last(answer)" if self.plan.answer is not None else f"grown(since, {CANDIDATES})"
+        told = await self.hands.ask_pages(call, since)
         looks = [
             Look(str(one["where"]), str(one["text"]), _samples(one["samples"]))
             for frame in told
