@@ -8,9 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["CORES", "busy"]
-
-CORES = os.cpu_count() or 1
+__all__ = ["busy"]
 
 _SPIN = """
 import os, sys, threading
@@ -21,8 +19,8 @@ while True:
 
 
 @contextmanager
-def busy(processes: int = CORES) -> Iterator[None]:
-    """So many processes compute all the time; they end with this one, however it ends."""
+def busy(processes: int = os.cpu_count() or 1) -> Iterator[None]:
+    """So many processes compute all the time (one for each core); they end with this one, however it ends."""
     spinning = [subprocess.Popen([sys.executable, "-c", _SPIN], stdin=subprocess.PIPE) for _ in range(processes)]
     try:
         yield

@@ -82,6 +82,15 @@ def compared(wire: Wire, html: str, plan: Plan = SAYS) -> Compared:
     return compare(one, text_of(one))
 
 
+def refused(html: str, plan: dict[str, Any], monkeypatch: pytest.MonkeyPatch, *, seconds: float) -> str:
+    """What is said of what cannot be done on this page, where the visitor looks for it for so long."""
+    for module in ("page", "hands"):
+        monkeypatch.setattr(f"motamot.exam.{module}.FIND_SECONDS", seconds)
+    with pytest.raises(MotamotError) as told:
+        heard(QUICK, html, replace(SAYS, **plan))
+    return told.value.message
+
+
 def names(got: Compared) -> list[str]:
     return [finding.id for finding in got.findings]
 
@@ -271,11 +280,7 @@ def test_the_place_to_type_the_button_and_the_answer_can_be_named() -> None:
 def test_what_the_visitor_cannot_do_is_said(
     html: str, plan: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("page", "hands"):
-        monkeypatch.setattr(f"motamot.exam.{module}.FIND_SECONDS", 2)
-    with pytest.raises(MotamotError) as refused:
-        heard(QUICK, html, replace(SAYS, **plan))
-    assert words in refused.value.message
+    assert words in refused(html, plan, monkeypatch, seconds=2)
 
 
 def test_a_page_that_cannot_be_opened_says_why() -> None:

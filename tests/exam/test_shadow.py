@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from motamot.exam.browser import opened
 from motamot.exam.compare import compare
 from motamot.exam.page import Heard, Plan, visit
 from tests.exam.support import ANSWER, MARKDOWN, PLAIN, RIGHT, TAKE, Wire, bot, page, writes
-from tests.exam.test_page import DONE, LIVE, QUICK, SAYS, _browser, heard, names, text_of, visited
+from tests.exam.test_page import DONE, LIVE, QUICK, SAYS, _browser, heard, names, refused, text_of, visited
 
 __all__ = ["_browser"]  # a fixture of each test here
 
@@ -156,8 +157,6 @@ def test_the_last_answer_is_the_last_on_the_page_and_not_the_last_made() -> None
 
     async def scenario() -> None:
         async with bot(QUICK, html) as served, opened(window=False) as browser:
-            from importlib import resources
-
             context = await browser.new_context()
             await context.add_init_script((resources.files("motamot.exam") / "page.js").read_text("utf-8"))
             shown = await context.new_page()
@@ -202,11 +201,7 @@ def test_a_widget_in_a_frame_of_the_same_site_is_asked_and_read(frame: str, html
 def test_what_is_not_found_in_a_widget_is_said(
     html: str, plan: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("page", "hands"):
-        monkeypatch.setattr(f"motamot.exam.{module}.FIND_SECONDS", 3)
-    with pytest.raises(MotamotError) as refused:
-        heard(QUICK, html, replace(SAYS, **plan))
-    assert words in refused.value.message
+    assert words in refused(html, plan, monkeypatch, seconds=3)
 
 
 def test_a_page_cannot_put_another_reader_in_place_of_the_visitors() -> None:
