@@ -6,11 +6,9 @@ import json
 import secrets
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +18,7 @@ from motamot.testing import ThreadedScriptedModel, scripted_model
 from tests.need import need
 from tests.node import node, npm_package
 from tests.server.support import serve_process, upstream
+from tests.widget.shop import site
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -61,44 +60,6 @@ def bundled(source: Path, *packages: str) -> str:
     return done.stdout
 
 
-class _Site(ThreadingHTTPServer):
-    """A site with one page, on a port of its own: Chromium lets a page that is nowhere ask no loopback address."""
-
-    daemon_threads = True
-
-    def __init__(self, script: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Files)
-        self.files = {"/": (_PAGE.encode(), "text/html"), "/page.js": (script.encode(), "text/javascript")}
-        self.origin = f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Files(BaseHTTPRequestHandler):
-    server: _Site
-
-    def do_GET(self) -> None:
-        data, kind = self.server.files.get(self.path, (b"", "text/plain"))
-        self.send_response(200 if data else 404)
-        self.send_header("Content-Type", f"{kind}; charset=utf-8")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def _site(script: str) -> Iterator[_Site]:
-    with _Site(script) as site:
-        thread = threading.Thread(target=site.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield site
-        finally:
-            site.shutdown()
-            thread.join()
-
-
 @dataclass
 class Served:
     """`motamot serve`, its model, and a page of another site that may ask it."""
@@ -123,9 +84,10 @@ class Served:
 def served(browser: Browser, folder: Path, script: str, *scripts: object) -> Iterator[Served]:
     """`motamot serve` with a model that plays `scripts`; a page of another site is in its `origins`."""
     with ExitStack() as stack:
-        site = stack.enter_context(_site(script))
-        (folder / "motamot.toml").write_text(f'[assistants.default]\norigins = ["{site.origin}"]\n', "utf-8")
+        shop = stack.enter_context(site())
+        shop["/"], shop["/page.js"] = _PAGE, script
+        (folder / "motamot.toml").write_text(f'[assistants.default]\norigins = ["{shop.origin}"]\n', "utf-8")
         model = stack.enter_context(scripted_model([*scripts]))
         process = stack.enter_context(serve_process(folder, *upstream(model.url)))
         context = stack.enter_context(browser.new_context())
-        yield Served(process.url, model, site.origin, context, secrets.token_urlsafe(16))
+        yield Served(process.url, model, shop.origin, context, secrets.token_urlsafe(16))

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import (
     Browser,
     BrowserContext,
+    ConsoleMessage,
     Locator,
     Page,
     Playwright,
@@ -36,7 +37,7 @@ from motamot.server.run import Server, listen
 from motamot.server.site import Site
 from tests.need import need
 
-__all__ = ["Chat", "Chromium", "Reader", "Scripts", "chat", "deliver", "opened"]
+__all__ = ["NO_STORAGE", "Chat", "Chromium", "Reader", "Scripts", "chat", "deliver", "opened"]
 
 T = TypeVar("T")
 Scripts = object
@@ -53,6 +54,11 @@ _FLAGS = [
     "--disable-sync",
 ]
 _SECONDS = 50  # of one test's scenario
+
+NO_STORAGE = """
+    for (const name of ["localStorage", "sessionStorage"])
+        Object.defineProperty(window, name, { get() { throw new DOMException("blocked", "SecurityError") } })
+"""
 
 
 class Chromium:
@@ -192,6 +198,7 @@ class Reader:
     asked: list[Request] = field(default_factory=list)  # questions posted
     asked_at: list[float] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)  # on the console
     faults: list[str] = field(default_factory=list)  # what no page may do
 
     async def ask(self, question: str) -> None:
@@ -256,18 +263,24 @@ class Reader:
 def deliver(reader: Reader, route: Route) -> asyncio.Task[Any]:
     """Let a question reach the server, and its answer not reach the page."""
     data = route.request.post_data_buffer
-    sent = reader.page.request.post("api/chat/stream", data=data, headers={"content-type": "application/json"})
+    sent = reader.page.request.post(route.request.url, data=data, headers={"content-type": "application/json"})
     return asyncio.ensure_future(sent)
 
 
 @asynccontextmanager
 async def opened(
-    browser: Browser | BrowserContext, url: str, *, before: str = "", go: bool = True, **context: Any
+    browser: Browser | BrowserContext,
+    url: str,
+    *,
+    before: str = "",
+    go: bool = True,
+    elsewhere: bool = False,
+    **context: Any,
 ) -> AsyncIterator[Reader]:
     """The page in a window of a visitor of its own, or in another one of `browser`'s where that is a context.
 
     before: a script that runs before the page's own. Whatever a test is about: no script of the page may raise,
-    nothing may be kept from it by its policy, and no other host may be asked for anything.
+    nothing may be kept from it by its policy, and unless it is of `elsewhere`, no other host may be asked for anything.
     """
     own = None if isinstance(browser, BrowserContext) else await browser.new_context(base_url=url, **context)
     page = await (own or browser).new_page()
@@ -277,19 +290,21 @@ async def opened(
 
     def asked(request: Request) -> None:
         reader.requests.append(request.url)
-        if urlsplit(request.url).netloc != host:
+        if not elsewhere and urlsplit(request.url).netloc != host:
             reader.faults.append(f"asked {request.url}")
         if request.method == "POST" and request.url.endswith("/chat/stream"):
             reader.asked.append(request)
             reader.asked_at.append(asyncio.get_running_loop().time())
 
+    def said(message: ConsoleMessage) -> None:
+        reader.said.append(message.text)
+        if "Content Security Policy" in message.text or "Trusted" in message.text:
+            reader.faults.append(message.text)
+
     page.on("request", asked)
     page.on("pageerror", lambda error: reader.faults.append(f"raised {error}"))
     page.on("dialog", lambda dialog: reader.faults.append(f"said {dialog.message}"))
-    page.on(
-        "console",
-        lambda message: reader.faults.append(message.text) if "Content Security Policy" in message.text else None,
-    )
+    page.on("console", said)
     if before:
         await page.add_init_script(before)
     try:

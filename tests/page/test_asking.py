@@ -325,7 +325,7 @@ def test_an_answer_that_ended_before_the_stop_came_is_shown_whole(chromium: Chro
     """The transcript has all of it, and so has later history."""
 
     async def scenario(browser: Browser) -> None:
-        async with chat(tmp_path, [GATED]) as served, opened(browser, served.url) as reader:
+        async with chat(tmp_path, [GATED], marks=("demo_model",)) as served, opened(browser, served.url) as reader:
             late = asyncio.Event()
 
             async def hold(route: Route) -> None:
@@ -342,6 +342,7 @@ def test_an_answer_that_ended_before_the_stop_came_is_shown_whole(chromium: Chro
             late.set()
             await reader.shows("First piece. And the rest.")
             await expect(reader.answer()).to_have_attribute("data-outcome", "complete")
+            assert await reader.mark() == "Demo: a small model on this machine answers."
             assert len(served.model.requests) == 1
 
     chromium.run(scenario)
@@ -391,7 +392,10 @@ def test_a_long_answer_stays_smooth(chromium: Chromium, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("reason", "outcome"), [("stop", "complete"), ("length", "truncated")])
 def test_a_page_without_frames_loses_nothing(chromium: Chromium, tmp_path: Path, reason: str, outcome: str) -> None:
     """A hidden page gets no frames, and keeps its stream."""
-    before = "window.requestAnimationFrame = () => 1; Object.defineProperty(document, 'hidden', { get: () => true })"
+    before = """
+        window.requestAnimationFrame = () => 1
+        Object.defineProperty(Document.prototype, "hidden", { get: () => true })
+    """
 
     async def scenario(browser: Browser) -> None:
         async with (

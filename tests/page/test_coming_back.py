@@ -17,7 +17,7 @@ from motamot.limits import Limits
 from motamot.scripted.model import ScriptedModel
 from motamot.server.run import listen
 from tests.page.network import network
-from tests.page.support import Chromium, chat, deliver, opened
+from tests.page.support import NO_STORAGE, Chromium, chat, deliver, opened
 
 GATED = [{"say": ["First ", "piece."]}, {"gate": "curtain"}, {"say": [" And", " the rest."]}]
 WHOLE = "First piece. And the rest."
@@ -334,8 +334,9 @@ def test_a_retry_in_one_tab_takes_the_answers_place_in_the_other(chromium: Chrom
     chromium.run(scenario)
 
 
-def test_a_tab_that_slept_catches_up_when_it_is_looked_at(chromium: Chromium, tmp_path: Path) -> None:
-    """A page that was frozen heard nothing of what other tabs did."""
+@pytest.mark.parametrize("named", ["", "hidden"])
+def test_a_tab_that_slept_catches_up_when_it_is_looked_at(chromium: Chromium, tmp_path: Path, named: str) -> None:
+    """A page that was frozen heard nothing of what other tabs did; an image of its is named like what tells so."""
     deaf = "BroadcastChannel.prototype.addEventListener = () => {}"
 
     async def scenario(browser: Browser) -> None:
@@ -348,6 +349,9 @@ def test_a_tab_that_slept_catches_up_when_it_is_looked_at(chromium: Chromium, tm
                 await two.ask("Two")
                 await two.shows("After.")
             assert await one.questions() == ["One"]
+            await one.page.evaluate(
+                "(name) => document.body.appendChild(new Image()).setAttribute('name', name)", named
+            )
             await one.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
             await one.shows("After.")
             assert await one.questions() == ["One", "Two"]
@@ -549,14 +553,9 @@ def test_deleting_asks_first_and_deletes_in_every_tab(chromium: Chromium, tmp_pa
 
 
 def test_where_the_browser_keeps_nothing_the_page_still_answers(chromium: Chromium, tmp_path: Path) -> None:
-    blocked = """
-        for (const name of ["localStorage", "sessionStorage"])
-            Object.defineProperty(window, name, { get() { throw new DOMException("blocked", "SecurityError") } })
-    """
-
     async def scenario(browser: Browser) -> None:
         scripts = [[{"say": "One."}], [{"say": "Two."}]]
-        async with chat(tmp_path, scripts) as served, opened(browser, served.url, before=blocked) as reader:
+        async with chat(tmp_path, scripts) as served, opened(browser, served.url, before=NO_STORAGE) as reader:
             await reader.ask("1")
             await reader.ended("complete")
             await reader.ask("2")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from playwright.async_api import Browser, BrowserContext
 
-from tests.page.support import Reader
+from tests.page.support import Reader, opened
 
 __all__ = ["Pages", "at", "site"]
 
@@ -60,26 +60,6 @@ def site(headers: Mapping[str, str] | None = None) -> Iterator[Pages]:
             thread.join()
 
 
-@asynccontextmanager
-async def at(browser: Browser | BrowserContext, url: str, **context: Any) -> AsyncIterator[Reader]:
-    """Somebody at a page of such a site. No script may raise, and nothing may be kept from it by a policy."""
-    own = None if isinstance(browser, BrowserContext) else await browser.new_context(**context)
-    page = await (own or browser).new_page()
-    page.set_default_timeout(5_000)
-    reader = Reader(page)
-    page.on("request", lambda request: reader.requests.append(request.url))
-    page.on("pageerror", lambda error: reader.faults.append(f"raised {error}"))
-    page.on(
-        "console",
-        lambda message: (
-            reader.faults.append(message.text)
-            if "Content Security Policy" in message.text or "Trusted" in message.text
-            else None
-        ),
-    )
-    try:
-        await page.goto(url)
-        yield reader
-        assert not reader.faults
-    finally:
-        await (own.close() if own else page.close())
+def at(browser: Browser | BrowserContext, url: str, **context: Any) -> AbstractAsyncContextManager[Reader]:
+    """Somebody at a page of such a site, which asks the chat at another."""
+    return opened(browser, url, elsewhere=True, **context)

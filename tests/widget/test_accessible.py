@@ -374,6 +374,7 @@ def test_nothing_scrolls_sideways_on_a_small_or_enlarged_page(
     chromium.run(scenario)
 
 
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 SMALL = """(least) => {
     const found = []
     const visit = (root) => { for (const one of root.querySelectorAll("*")) {
@@ -394,9 +395,7 @@ def test_what_is_pressed_is_large_enough(chromium: Chromium, tmp_path: Path, lea
     """24 pixels (WCAG 2.5.8), and 44 under a finger (2.5.5)."""
 
     async def scenario(browser: Browser) -> None:
-        fingers = (
-            {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True} if least == 44 else {}
-        )
+        fingers = PHONE if least == 44 else {}
         with site() as shop:
             script = [{"think": "Hm."}, {"say": RICH}, {"finish": "length"}]
             async with chat(tmp_path, [script], origins=[shop.origin], visible=Visible(reasoning=True)) as served:
@@ -416,7 +415,6 @@ def test_what_is_pressed_is_large_enough(chromium: Chromium, tmp_path: Path, lea
     chromium.run(scenario)
 
 
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 KEYBOARD = """
     const seen = new EventTarget()
     Object.assign(seen, { height: innerHeight, offsetTop: 0, scale: 1 })
@@ -435,9 +433,7 @@ def test_on_a_phone_the_chat_fills_the_window_above_the_keyboard(chromium: Chrom
         with site() as shop:
             async with chat(tmp_path, [[{"say": "Yes."}], GATED], origins=[shop.origin]) as served:
                 shop["/"] = page_of(served, attributes="data-open")
-                context = await browser.new_context(**PHONE)
-                await context.add_init_script(KEYBOARD)
-                async with at(context, f"{shop.origin}/") as reader:
+                async with at(browser, f"{shop.origin}/", before=KEYBOARD, **PHONE) as reader:
                     page = reader.page
                     launcher, panel = page.locator("motamot-launcher #button"), page.locator("motamot-launcher #panel")
                     await expect(launcher).to_be_visible()
@@ -474,7 +470,6 @@ def test_on_a_phone_the_chat_fills_the_window_above_the_keyboard(chromium: Chrom
                     await page.get_by_role("button", name="Close the chat").tap()
                     await expect(panel).to_be_hidden()
                     await expect(launcher).to_be_visible()
-                await context.close()
 
     chromium.run(scenario)
 

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Route, expect
 
 from motamot.answer import AnswerEvent, Cited, Text
 from motamot.assistant import Question
-from tests.page.support import Chromium
+from tests.page.support import NO_STORAGE, Chromium, Reader
 from tests.widget.shop import at
 from tests.widget.test_elsewhere import ELEMENT, GATED, LINE, WHOLE, shop
 
@@ -68,22 +68,21 @@ def test_libraries_that_have_changed_what_every_object_can_do_change_nothing_of_
             [{"call": {"name": "where_is_it", "arguments": {"order": "7"}}}],
             [{"say": f"**Yes.**\n\n| a | b |\n|---|---|{rows}\n"}],
         ]
-        async with shop(tmp_path, turns, LINE, tools=[where_is_it], answer=answer) as (_served, pages):
-            context = await browser.new_context()
-            await context.add_init_script(OLD_LIBRARIES)
-            async with at(context, f"{pages.origin}/") as reader:
-                await reader.page.get_by_role("button", name="Open the chat").click()
-                await reader.ask("Hello")
-                for _ in range(2):
-                    await reader.ended("complete")
-                    await expect(reader.page.locator(".text strong")).to_have_text("Yes.")
-                    await expect(reader.page.locator(".text tr")).to_have_count(121)
-                    await expect(reader.page.locator(".tools li")).to_have_text("Used: where_is_it")
-                    await expect(reader.page.locator(".sources a")).to_have_text("Terms")
-                    await reader.page.reload()
-                await reader.page.get_by_role("button", name="Close the chat").first.click()
-                await expect(reader.page.locator("#chat")).to_be_hidden()
-            await context.close()
+        async with (
+            shop(tmp_path, turns, LINE, tools=[where_is_it], answer=answer) as (_served, pages),
+            at(browser, f"{pages.origin}/", before=OLD_LIBRARIES) as reader,
+        ):
+            await reader.page.get_by_role("button", name="Open the chat").click()
+            await reader.ask("Hello")
+            for _ in range(2):
+                await reader.ended("complete")
+                await expect(reader.page.locator(".text strong")).to_have_text("Yes.")
+                await expect(reader.page.locator(".text tr")).to_have_count(121)
+                await expect(reader.page.locator(".tools li")).to_have_text("Used: where_is_it")
+                await expect(reader.page.locator(".sources a")).to_have_text("Terms")
+                await reader.page.reload()
+            await reader.page.get_by_role("button", name="Close the chat").first.click()
+            await expect(reader.page.locator("#chat")).to_be_hidden()
 
     chromium.run(scenario)
 
@@ -103,18 +102,14 @@ def test_where_the_pages_scripts_keep_tables_from_being_made_the_answer_is_shown
     text = "**Yes.**\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nand more"
 
     async def scenario(browser: Browser) -> None:
-        async with shop(tmp_path, [[{"say": text[:30]}, {"wait": "100ms"}, {"say": text[30:]}]], LINE) as (
-            _served,
-            pages,
+        async with (
+            shop(tmp_path, [[{"say": text[:30]}, {"wait": "100ms"}, {"say": text[30:]}]], LINE) as (_served, pages),
+            at(browser, f"{pages.origin}/", before=NO_TABLES) as reader,
         ):
-            context = await browser.new_context()
-            await context.add_init_script(NO_TABLES)
-            async with at(context, f"{pages.origin}/") as reader:
-                await reader.page.get_by_role("button", name="Open the chat").click()
-                await reader.ask("Hello")
-                await reader.ended("complete")
-                assert await reader.page.locator(".text").text_content() == text
-            await context.close()
+            await reader.page.get_by_role("button", name="Open the chat").click()
+            await reader.ask("Hello")
+            await reader.ended("complete")
+            assert await reader.page.locator(".text").text_content() == text
 
     chromium.run(scenario)
 
@@ -204,6 +199,20 @@ def test_rubbish_under_its_names_in_the_browsers_storage_keeps_it_from_nothing(
 
 # What a server, or who stands in its place, says
 
+
+async def lied_to(reader: Reader, path: str, wrong: object, told: str) -> None:
+    """Reload the page while something else answers at `path`; it tells so, and the real answer is had by its button."""
+
+    async def lie(route: Route) -> None:
+        await route.fulfill(status=200, headers=CORS, json=wrong)
+
+    await reader.page.route(path, lie)
+    await reader.page.reload()
+    await expect(reader.page.locator("#trouble")).to_contain_text(told)
+    await reader.page.unroute(path)
+    await reader.page.locator("#trouble button").click()
+
+
 WRONG: list[Any] = [
     None,
     5,
@@ -226,15 +235,7 @@ def test_where_something_else_answers_it_says_so_and_can_be_tried_again(
             shop(tmp_path, [[{"say": "Yes."}]]) as (_, pages),
             at(browser, f"{pages.origin}/", service_workers="block") as reader,
         ):
-
-            async def lie(route: Route) -> None:
-                await route.fulfill(status=200, headers=CORS, json=wrong)
-
-            await reader.page.route("**/api/widget", lie)
-            await reader.page.reload()
-            await expect(reader.page.locator("#trouble")).to_contain_text("could not be reached")
-            await reader.page.unroute("**/api/widget")
-            await reader.page.locator("#trouble button").click()
+            await lied_to(reader, "**/api/widget", wrong, "could not be reached")
             await reader.ask("Hello")
             await reader.shows("Yes.")
 
@@ -263,15 +264,7 @@ def test_a_conversation_that_is_none_could_not_be_loaded(chromium: Chromium, tmp
         ):
             await reader.ask("Hello")
             await reader.ended("complete")
-
-            async def lie(route: Route) -> None:
-                await route.fulfill(status=200, headers=CORS, json=wrong)
-
-            await reader.page.route("**/api/conversations/*", lie)
-            await reader.page.reload()
-            await expect(reader.page.locator("#trouble")).to_contain_text("could not be loaded")
-            await reader.page.unroute("**/api/conversations/*")
-            await reader.page.locator("#trouble button").click()
+            await lied_to(reader, "**/api/conversations/*", wrong, "could not be loaded")
             await reader.shows("Yes.")
             assert await reader.questions() == ["Hello"]
 
@@ -358,27 +351,26 @@ def test_the_line_given_twice_makes_one_button_and_one_for_another_assistant_a_s
 
 
 NO_CHANNEL = """
-    window.BroadcastChannel = class { constructor() { throw new DOMException("The operation is insecure.", "SecurityError") } }
-    for (const name of ["localStorage", "sessionStorage"])
-        Object.defineProperty(window, name, { get() { throw new DOMException("blocked", "SecurityError") } })
-"""  # noqa: E501 - a script
+    window.BroadcastChannel = class {
+        constructor() { throw new DOMException("The operation is insecure.", "SecurityError") }
+    }
+"""
 
 
 def test_where_the_browser_lets_pages_not_talk_to_each_other_it_answers(chromium: Chromium, tmp_path: Path) -> None:
     """As Firefox does where a site may keep nothing."""
 
     async def scenario(browser: Browser) -> None:
-        async with shop(tmp_path, [[{"say": "Yes."}]]) as (_, pages):
-            context = await browser.new_context()
-            await context.add_init_script(NO_CHANNEL)
-            async with at(context, f"{pages.origin}/") as reader:
-                await reader.ask("Hello")
-                await reader.shows("Yes.")
-                await reader.page.get_by_role("button", name="Reading comfort").click()
-                await reader.page.locator("input[value=cream]").click()
-                await expect(reader.page.locator("#chat")).to_have_attribute("data-ground", "cream")
-                await reader.page.evaluate("document.querySelector('motamot-chat').remove()")
-            await context.close()
+        async with (
+            shop(tmp_path, [[{"say": "Yes."}]]) as (_, pages),
+            at(browser, f"{pages.origin}/", before=NO_CHANNEL + NO_STORAGE) as reader,
+        ):
+            await reader.ask("Hello")
+            await reader.shows("Yes.")
+            await reader.page.get_by_role("button", name="Reading comfort").click()
+            await reader.page.locator("input[value=cream]").click()
+            await expect(reader.page.locator("#chat")).to_have_attribute("data-ground", "cream")
+            await reader.page.evaluate("document.querySelector('motamot-chat').remove()")
 
     chromium.run(scenario)
 
@@ -415,13 +407,9 @@ def test_a_page_without_an_origin_is_told_that_it_needs_one(chromium: Chromium, 
     async def scenario(browser: Browser) -> None:
         async with shop(tmp_path, []) as (served, _):
             (tmp_path / "page.html").write_text(ELEMENT.format(chat=served.url), "utf-8")
-            context = await browser.new_context()
-            said: list[str] = []
-            context.on("console", lambda message: said.append(message.text))
-            async with at(context, (tmp_path / "page.html").as_uri()) as reader:
+            async with at(browser, (tmp_path / "page.html").as_uri()) as reader:
                 await expect(reader.page.locator("#trouble")).to_contain_text("could not be reached")
-                assert any("has no origin that could be allowed: serve it over HTTP" in text for text in said)
-            await context.close()
+                assert any("has no origin that could be allowed: serve it over HTTP" in text for text in reader.said)
 
     chromium.run(scenario)
 
@@ -429,14 +417,9 @@ def test_a_page_without_an_origin_is_told_that_it_needs_one(chromium: Chromium, 
 def test_an_assistant_that_is_not_there_is_named_on_the_console(chromium: Chromium, tmp_path: Path) -> None:
     async def scenario(browser: Browser) -> None:
         page = ELEMENT.replace('assistant="default"', 'assistant="defautl"')
-        async with shop(tmp_path, [], page) as (_, pages):
-            context = await browser.new_context()
-            said: list[str] = []
-            context.on("console", lambda message: said.append(message.text))
-            async with at(context, f"{pages.origin}/") as reader:
-                await expect(reader.page.locator("#trouble")).to_contain_text("no such assistant")
-                assert any('has no assistant "defautl" for this page; it has "default".' in text for text in said)
-            await context.close()
+        async with shop(tmp_path, [], page) as (_, pages), at(browser, f"{pages.origin}/") as reader:
+            await expect(reader.page.locator("#trouble")).to_contain_text("no such assistant")
+            assert any('has no assistant "defautl" for this page; it has "default".' in text for text in reader.said)
 
     chromium.run(scenario)
 

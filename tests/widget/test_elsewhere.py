@@ -16,7 +16,7 @@ from motamot.assistant import Assistant
 from motamot.limits import Limits
 from motamot.model.recorded import RecordedModel
 from tests.page.network import Network, network
-from tests.page.support import Chat, Chromium, Reader, chat
+from tests.page.support import NO_STORAGE, Chat, Chromium, Reader, chat
 from tests.widget.shop import Pages, at, site
 
 GATED = [{"say": ["First ", "piece."]}, {"gate": "curtain"}, {"say": [" And", " the rest."]}]
@@ -69,9 +69,7 @@ def test_one_line_puts_a_button_into_the_corner_and_nothing_else_changes(chromiu
     async def scenario(browser: Browser) -> None:
         async with shop(tmp_path, [[{"say": "**Yes**, we do."}]], LINE) as (served, pages):
             pages.headers["Referrer-Policy"] = "unsafe-url"
-            context = await browser.new_context()
-            await context.add_init_script(watch)
-            async with at(context, f"{pages.origin}/") as reader:
+            async with at(browser, f"{pages.origin}/", before=watch) as reader:
                 asked: list[Request] = []
                 reader.page.on("request", lambda request: asked.append(request))
                 button = reader.page.get_by_role("button", name="Open the chat")
@@ -90,12 +88,11 @@ def test_one_line_puts_a_button_into_the_corner_and_nothing_else_changes(chromiu
                     assert "referer" not in await one.all_headers(), "which page it is, is the site's own business"
                 secrets = await bearers([one for one in asked if "/chat/stream" in one.url])
                 assert len(secrets) == 1 and re.fullmatch(r"Bearer [0-9a-f]{32}", secrets.pop())
-                assert await context.cookies() == []
+                assert await reader.page.context.cookies() == []
                 assert {url.split("/")[2] for url in reader.requests} == {
                     served.url.split("/")[2],
                     pages.origin.split("/")[2],
                 }
-            await context.close()
 
     chromium.run(scenario)
 
@@ -178,25 +175,20 @@ def test_a_stop_goes_out_though_the_tab_is_closed_in_the_same_moment(chromium: C
 
 
 @asynccontextmanager
-async def over(tmp_path: Path, *scripts: object) -> AsyncIterator[tuple[Chat, Pages, Network]]:
-    """The same, with a network between that can be taken away."""
+async def in_the_middle(browser: Browser, tmp_path: Path) -> AsyncIterator[tuple[Chat, Network, Reader]]:
+    """Somebody whose answer has begun, over a network that can be taken away."""
     with site() as pages:
-        async with (
-            chat(tmp_path, list(scripts), origins=[pages.origin]) as served,
-            network(served.port) as between,
-        ):
+        async with chat(tmp_path, [GATED], origins=[pages.origin]) as served, network(served.port) as between:
             pages["/"] = ELEMENT.format(chat=between.url)
-            yield served, pages, between
+            async with at(browser, f"{pages.origin}/") as reader:
+                await reader.ask("Hello")
+                await reader.shows("First piece.")
+                yield served, between, reader
 
 
 def test_a_lost_network_loses_nothing(chromium: Chromium, tmp_path: Path) -> None:
     async def scenario(browser: Browser) -> None:
-        async with (
-            over(tmp_path, GATED) as (served, pages, between),
-            at(browser, f"{pages.origin}/") as reader,
-        ):
-            await reader.ask("Hello")
-            await reader.shows("First piece.")
+        async with in_the_middle(browser, tmp_path) as (served, between, reader):
             await reader.page.context.set_offline(True)
             between.cut()
             await expect(reader.page.get_by_text("Connection lost. Trying again…")).to_be_visible()
@@ -416,13 +408,9 @@ def test_a_site_that_is_not_listed_is_told_why_by_the_console(chromium: Chromium
         with site() as pages:
             async with chat(tmp_path, [[{"say": "Yes."}]]) as served:
                 pages["/"] = ELEMENT.format(chat=served.url)
-                context = await browser.new_context()
-                said: list[str] = []
-                context.on("console", lambda message: said.append(message.text))
-                async with at(context, f"{pages.origin}/") as reader:
+                async with at(browser, f"{pages.origin}/") as reader:
                     await expect(reader.page.locator("#trouble")).to_contain_text("could not be reached")
-                    assert any(f'Is {pages.origin} in its settings\' "origins"?' in text for text in said)
-                await context.close()
+                    assert any(f'Is {pages.origin} in its settings\' "origins"?' in text for text in reader.said)
 
     chromium.run(scenario)
 
@@ -448,25 +436,19 @@ def test_a_chat_that_could_not_be_reached_comes_when_the_network_is_back_with_wh
 
 
 def test_where_the_browser_keeps_nothing_it_works_until_a_reload(chromium: Chromium, tmp_path: Path) -> None:
-    blocked = """
-        for (const name of ["localStorage", "sessionStorage"])
-            Object.defineProperty(window, name, { get() { throw new DOMException("blocked", "SecurityError") } })
-    """
-
     async def scenario(browser: Browser) -> None:
-        async with shop(tmp_path, [[{"say": "One."}], GATED]) as (served, pages):
-            context = await browser.new_context()
-            await context.add_init_script(blocked)
-            async with at(context, f"{pages.origin}/") as reader:
-                await reader.ask("1")
-                await reader.ended("complete")
-                await reader.ask("2")
-                await reader.shows("First piece.")
-                assert len(served.model.requests[1].body["messages"]) == 3, "in the same conversation"
-                await reader.page.get_by_role("button", name="Stop").click()
-                await served.model.wait_left(1, timeout=2)
-                assert await served.outcomes() == ["complete", "stopped"]
-            await context.close()
+        async with (
+            shop(tmp_path, [[{"say": "One."}], GATED]) as (served, pages),
+            at(browser, f"{pages.origin}/", before=NO_STORAGE) as reader,
+        ):
+            await reader.ask("1")
+            await reader.ended("complete")
+            await reader.ask("2")
+            await reader.shows("First piece.")
+            assert len(served.model.requests[1].body["messages"]) == 3, "in the same conversation"
+            await reader.page.get_by_role("button", name="Stop").click()
+            await served.model.wait_left(1, timeout=2)
+            assert await served.outcomes() == ["complete", "stopped"]
 
     chromium.run(scenario)
 
@@ -547,12 +529,7 @@ def test_a_page_that_is_kept_for_the_way_back_holds_no_connection_and_goes_on_wh
 
 def test_a_frozen_tab_gets_what_it_missed(chromium: Chromium, tmp_path: Path) -> None:
     async def scenario(browser: Browser) -> None:
-        async with (
-            over(tmp_path, GATED) as (served, pages, between),
-            at(browser, f"{pages.origin}/") as reader,
-        ):
-            await reader.ask("Hello")
-            await reader.shows("First piece.")
+        async with in_the_middle(browser, tmp_path) as (served, between, reader):
             tab = await reader.page.context.new_cdp_session(reader.page)
             await tab.send("Page.setWebLifecycleState", {"state": "frozen"})
             between.cut()  # its stream dies, and nobody there notices

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from playwright.async_api import APIResponse, Browser, Route
+from playwright.async_api import Browser, Route
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -19,7 +19,7 @@ from motamot.model.http import HttpModel
 from motamot.scripted.model import ScriptedModel
 from motamot.server.run import Server, listen
 from motamot.server.site import Site
-from tests.page.support import Chromium, opened
+from tests.page.support import Chromium, deliver, opened
 
 GATED = [{"say": ["First ", "piece."]}, {"gate": "curtain"}, {"say": [" And", " the rest."]}]
 PAGE = (
@@ -39,9 +39,7 @@ async def app(folder: Path, scripts: object, *, login: bool) -> AsyncIterator[tu
     """Somebody's app with a chat under /chat, and a page of its own that shows it."""
 
     async def page(_request: Request) -> Response:
-        return HTMLResponse(
-            PAGE, headers={"Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'"}
-        )
+        return HTMLResponse(PAGE, headers={"Content-Security-Policy": POLICY})
 
     async with ScriptedModel(scripts) as model:
         upstream = HttpModel(model.url, "scripted")
@@ -69,17 +67,12 @@ def test_a_first_question_whose_answer_was_lost_is_asked_once(chromium: Chromium
 
     async def scenario(browser: Browser) -> None:
         async with app(tmp_path, [GATED], login=False) as (url, model, _), opened(browser, url) as reader:
-            sent: list[asyncio.Future[APIResponse]] = []
 
             async def deliver_but_answer_nothing(route: Route) -> None:
                 if len(reader.asked) > 1:
                     await route.continue_()
                     return
-                headers = {"content-type": "application/json"}
-                data = route.request.post_data_buffer
-                sending = asyncio.ensure_future(
-                    reader.page.request.post("chat/api/chat/stream", data=data, headers=headers)
-                )
+                sending = deliver(reader, route)
                 await model.wait_gate("curtain")
                 await route.abort()
                 sending.cancel()
@@ -89,7 +82,6 @@ def test_a_first_question_whose_answer_was_lost_is_asked_once(chromium: Chromium
             await reader.shows("First piece.")
             model.release("curtain")
             await reader.ended("complete")
-            await asyncio.gather(*sent)
             assert len(model.requests) == 1 and len(reader.asked) == 2
             for request in reader.asked:
                 assert "authorization" not in await request.all_headers()

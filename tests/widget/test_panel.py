@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.page.support import Chromium, chat, opened
+from tests.page.support import NO_STORAGE, Chromium, chat, opened
 from tests.widget.shop import at, site
 
 TWO = """<!doctype html><title>Shop</title><script src="{chat}widget.js" async></script>
@@ -116,12 +116,8 @@ def test_what_is_kept_and_is_not_ours_changes_nothing(chromium: Chromium, tmp_pa
 
 
 def test_without_storage_it_holds_until_a_reload(chromium: Chromium, tmp_path: Path) -> None:
-    block = """for (const name of ["localStorage", "sessionStorage"]) {
-        Object.defineProperty(window, name, {get() { throw new DOMException("no", "SecurityError") }})
-    }"""
-
     async def scenario(browser: Browser) -> None:
-        async with chat(tmp_path, []) as served, opened(browser, served.url, before=block) as reader:
+        async with chat(tmp_path, []) as served, opened(browser, served.url, before=NO_STORAGE) as reader:
             await reader.page.locator("#reading").click()
             await reader.page.get_by_role("radio", name="Cream").check()
             assert await ground(reader.page.locator("motamot-chat")) == CREAM
