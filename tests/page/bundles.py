@@ -18,7 +18,6 @@ from motamot.testing import ThreadedScriptedModel, scripted_model
 from tests.need import need
 from tests.node import node, npm_package
 from tests.server.support import serve_process, upstream
-from tests.widget.shop import site
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -83,6 +82,8 @@ class Served:
 @contextmanager
 def served(browser: Browser, folder: Path, script: str, *scripts: object) -> Iterator[Served]:
     """`motamot serve` with a model that plays `scripts`; a page of another site is in its `origins`."""
+    from tests.widget.shop import site  # needs Playwright, without which `launched` skips
+
     with ExitStack() as stack:
         shop = stack.enter_context(site())
         shop["/"], shop["/page.js"] = _PAGE, script
