@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from motamot.knowledge import bounds
 
-__all__ = ["Article", "Block", "Page", "Passage", "Unreadable", "address", "line", "passages"]
+__all__ = ["Article", "Block", "Page", "Passage", "Unreadable", "address", "clean", "in_time", "line", "passages"]
+
+T = TypeVar("T")
 
 
 class Unreadable(Exception):
@@ -104,6 +108,18 @@ def address(url: object) -> str | None:
     except ValueError:
         return None
     return url if usable else None
+
+
+def in_time(parts: Iterable[T], every: int) -> Iterator[T]:
+    """`parts` as they come, with a look at the clock behind each `every` of them.
+
+    Raises: Unreadable where what is done with them takes more than `PAGE_CPU_SECONDS`.
+    """
+    until = time.thread_time() + bounds.PAGE_CPU_SECONDS
+    for number, part in enumerate(parts):
+        yield part
+        if number % every == 0 and time.thread_time() > until:
+            raise Unreadable(f"takes more than {bounds.PAGE_CPU_SECONDS:g} seconds to take apart")
 
 
 def passages(blocks: Iterable[Block], title: str) -> tuple[Passage, ...]:

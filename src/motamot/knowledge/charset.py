@@ -45,18 +45,18 @@ def _decoded(body: bytes, said: str | None) -> tuple[str, str | None]:
     found = _DECLARATION.match(body[:_META_BYTES]) or _META.search(body[:_META_BYTES])
     label = said or (found[1].decode("ascii") if found else "utf-8")
     encoding = _known(label)
-    is_utf8 = _is_utf8(body)
-    if encoding == "utf-8" or encoding is None or (is_utf8 and not body.isascii()):
+    utf8 = _as_utf8(body)
+    if encoding == "utf-8" or encoding is None or (utf8 is not None and not body.isascii()):
         told = f"says that it is in {label}"
-        if is_utf8:
+        if utf8 is not None:
             right = encoding == "utf-8" or body.isascii()
-            return body.decode("utf-8"), None if right else f"{told}, and was read as UTF-8"
+            return utf8, None if right else f"{told}, and was read as UTF-8"
         return body.decode("cp1252", "replace"), f"{told}, and was read as Windows-1252" if said or found else None
     try:
         return body.decode("cp1252" if encoding in _LATIN else encoding), None
     except UnicodeDecodeError:
-        if is_utf8:
-            return body.decode("utf-8"), f"says that it is in {label}, and was read as UTF-8"
+        if utf8 is not None:
+            return utf8, f"says that it is in {label}, and was read as UTF-8"
         text = body.decode("cp1252" if encoding in _LATIN else encoding, "replace")
         return text, None if encoding in _LATIN else f"holds bytes that are not in {label}"
 
@@ -71,9 +71,8 @@ def _known(label: str) -> str | None:
     return name if _TAKEN.fullmatch(name) else None
 
 
-def _is_utf8(body: bytes) -> bool:
+def _as_utf8(body: bytes) -> str | None:
     try:
-        body.decode("utf-8")
+        return body.decode("utf-8")
     except UnicodeDecodeError:
-        return False
-    return True
+        return None

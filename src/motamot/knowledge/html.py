@@ -6,11 +6,10 @@ No tree is built: pages that are deep, broken or unending cost no more than othe
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 
 from motamot.knowledge import bounds
-from motamot.knowledge.article import Block, Page, Unreadable, address, line, passages
+from motamot.knowledge.article import Block, Page, address, in_time, line, passages
 from motamot.knowledge.tags import End, Start, attributes, tokens
 
 __all__ = ["read"]
@@ -53,11 +52,8 @@ def read(text: str) -> Page:
     Raises: Unreadable where it takes more than `PAGE_CPU_SECONDS`.
     """
     reader = _Reader()
-    until = time.thread_time() + bounds.PAGE_CPU_SECONDS
-    for number, token in enumerate(tokens(text)):
+    for token in in_time(tokens(text), _OFTEN):
         reader.take(token)
-        if number % _OFTEN == 0 and time.thread_time() > until:
-            raise Unreadable(f"takes more than {bounds.PAGE_CPU_SECONDS:g} seconds to take apart")
     reader.flush()
     blocks = reader.chosen()
     first = next((block.text for block in blocks if block.level == 1), "") or reader.heading
@@ -208,7 +204,7 @@ def _is_around(tag: str, given: dict[str, str], *, inside: bool) -> bool:
     if tag in ("html", "body", "main", "article"):
         return False
     role = given.get("role")
-    if tag in _AROUND or role in _ROLES - ({"complementary"} if inside else set()):
+    if tag in _AROUND or (role in _ROLES and not (inside and role == "complementary")):
         return True
     if tag in _AROUND_OUTSIDE and not inside:
         return True

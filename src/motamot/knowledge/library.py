@@ -110,13 +110,11 @@ class Pages:
         self.reads_first = reads_first
         self._file = file
         self._tokens = overview_tokens
-        self._seen: tuple[int, ...] = ()
-        self._told = ""
         self.name = _TOOL
         while self.name in taken:
             self.name += "_pages"
+        self._seen = self._signature()  # first: of a file that is put there meanwhile, the next question is told
         self._told = self._instructions()
-        self._seen = self._signature()
 
     def instructions(self) -> str:
         """What follows the system prompt: how to use the pages, and which there are."""

@@ -6,7 +6,6 @@ The text stays Markdown: a model reads it well, and nothing is lost of tables, c
 from __future__ import annotations
 
 import re
-import time
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import yaml
 
 from motamot.knowledge import bounds
-from motamot.knowledge.article import Block, Page, Unreadable, address, line, passages
+from motamot.knowledge.article import Block, Page, Unreadable, address, in_time, line, passages
 
 __all__ = ["read"]
 
@@ -38,15 +37,10 @@ _TAG = re.compile(
 
 
 def read(text: str) -> Page:
-    """The article in `text`. Raises: Unreadable for a draft."""
+    """The article in `text`. Raises: Unreadable for a draft, or where it takes more than `PAGE_CPU_SECONDS`."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     front, notes, body = _frontmatter(text)
-    blocks = []
-    until = time.thread_time() + bounds.PAGE_CPU_SECONDS
-    for number, block in enumerate(_blocks(body)):
-        blocks.append(block)
-        if number % _OFTEN == 0 and time.thread_time() > until:
-            raise Unreadable(f"takes more than {bounds.PAGE_CPU_SECONDS:g} seconds to take apart")
+    blocks = list(in_time(_blocks(body), _OFTEN))
     first = next((block.text for block in blocks if block.level == 1), "")
     title = front.get("title") if isinstance(front.get("title"), str) else None
     title = line(title or first or next((block.text for block in blocks if block.level), ""), bounds.TITLE_CHARACTERS)

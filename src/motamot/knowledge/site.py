@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote, urldefrag, urlsplit
@@ -82,7 +83,6 @@ class _Reading:
     most: int
     found: Read
     seen: set[str] = field(default_factory=set)
-    elsewhere: dict[str, int] = field(default_factory=dict)
 
     async def root(self, root: str) -> None:
         """A page, or a sitemap with all that it lists."""
@@ -122,16 +122,16 @@ class _Reading:
 
     async def _pages(self, urls: Sequence[str], root: str) -> None:
         taken: list[str] = []
+        elsewhere: Counter[str] = Counter()
         for url in urls:
             if self.fetcher.takes(url):
                 taken.append(url)
             else:
                 host = clean(urlsplit(url).netloc[:100]) if address(url) else "no address of a page"
-                self.elsewhere[host] = self.elsewhere.get(host, 0) + 1
-        for host, count in list(self.elsewhere.items())[:20]:
+                elsewhere[host] += 1
+        for host, count in list(elsewhere.items())[:20]:
             why = f"{count} listed page{'s' if count > 1 else ''} there {'are' if count > 1 else 'is'} not read"
             self.found.notes.append(Note(host, f"{why} (--host {host} would)" if "." in host else why, fault=False))
-        self.elsewhere.clear()
         room = max(self.most - len(self.seen), 0)
         if len(taken) > room:
             self.found.unsure.add(root)
