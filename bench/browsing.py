@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from bench.dashboard_data import make
+from bench.dashboard_data import book
 from motamot.store.store import Store
 from motamot.store.views import Filter
 
@@ -101,13 +100,8 @@ async def measure(path: Path, number: int) -> bool:
 
 def main() -> int:
     """Exit status 1 if the bar is missed."""
-    number = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    if len(sys.argv) > 2:
-        met = asyncio.run(measure(Path(sys.argv[2]), number))
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            make(Path(folder) / "book.db", number)
-            met = asyncio.run(measure(Path(folder) / "book.db", number))
+    with book() as (path, number):
+        met = asyncio.run(measure(path, number))
     print(f"bar {BAR:.0f} ms each: {'met' if met else 'missed'}")
     return 0 if met else 1
 

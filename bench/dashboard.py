@@ -14,13 +14,12 @@ import asyncio
 import re
 import statistics
 import sys
-import tempfile
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
-from bench.dashboard_data import make
+from bench.dashboard_data import book
 from motamot.assistant import Assistant
 from motamot.server.options import Options
 from motamot.server.site import Site
@@ -96,12 +95,7 @@ async def measure(path: Path, number: int) -> bool:
 
 def main() -> int:
     """Make the book, or take the one that is named; 0 where every page is within the bar."""
-    number = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    if len(sys.argv) > 2:
-        return 0 if asyncio.run(measure(Path(sys.argv[2]), number)) else 1
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "books.sqlite3"
-        make(path, number)
+    with book() as (path, number):
         return 0 if asyncio.run(measure(path, number)) else 1
 
 

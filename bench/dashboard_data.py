@@ -11,10 +11,11 @@ from __future__ import annotations
 import random
 import sqlite3
 import sys
+import tempfile
 import time
 from array import array
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,19 @@ def make(path: Path, exchanges: int = 100_000, *, seed: int = 1, now: float | No
                 more = count_next(writing, time.time())
                 more = searching.step(writing)[0] or more
     engine.dispose()
+
+
+@contextmanager
+def book() -> Iterator[tuple[Path, int]]:
+    """The book of a measurement's command line, `[EXCHANGES] [FILE]`; without a file, one that is made for the run."""
+    number = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    if len(sys.argv) > 2:
+        yield Path(sys.argv[2]), number
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "book.db"
+        make(path, number)
+        yield path, number
 
 
 def _fill(connection: sqlite3.Connection, exchanges: int, generator: random.Random, now: float) -> None:
