@@ -40,13 +40,9 @@ from motamot.exchange.tools import ToolContext
 from motamot.model.recorded import RecordedModel
 from motamot.model.turn import TurnRequest
 from motamot.store.records import CompletionRow
-from tests.exchange.support import World, read, text, world
+from tests.exchange.support import World, read, run, text, world
 
 HELD = [{"say": "Hello "}, {"gate": "more"}, {"say": "world."}, {"finish": "stop"}]
-
-
-def run(coroutine: Any) -> None:
-    asyncio.run(asyncio.wait_for(coroutine, 30))
 
 
 async def rows(w: World, exchange: str) -> list[CompletionRow]:

@@ -15,7 +15,7 @@ from motamot.exchange.own import OwnAnswer, Question
 from motamot.exchange.tools import ToolContext
 from motamot.store.prices import price
 from motamot.store.views import Detail
-from tests.exchange.support import World, read, text, world
+from tests.exchange.support import World, read, run, text, world
 
 CALLS = [
     [{"think": "Which order?"}, {"call": {"name": "status", "arguments": {"order": "A1"}}}],
@@ -27,10 +27,6 @@ async def status(ctx: ToolContext, order: str) -> str:
     """The status of an order."""
     await asyncio.sleep(0.02)
     return f"{order}: sent"
-
-
-def run(coroutine: Any) -> None:
-    asyncio.run(asyncio.wait_for(coroutine, 30))
 
 
 async def detail_of(w: World, exchange: str) -> Detail:

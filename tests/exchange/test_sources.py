@@ -17,17 +17,13 @@ from motamot.exchange.sources import Given, Sourced, cited
 from motamot.exchange.tools import ToolContext, run_tool, tool_from
 from motamot.limits import Limits
 from motamot.model.turn import ToolCall
-from tests.exchange.support import read, text, world
+from tests.exchange.support import read, run, text, world
 
 ONE = Cited(title="One", url="https://help.example/one", mark="[1]")
 TWO = Cited(title="Two", url="https://help.example/two", mark="[2]")
 TWELVE = Cited(title="Twelve", mark="[12]")
 BARE = Cited(title="Bare", url="https://help.example/one/")
 ALL = [Given(source) for source in (ONE, TWO, TWELVE)]
-
-
-def run(coroutine: Any) -> None:
-    asyncio.run(asyncio.wait_for(coroutine, 30))
 
 
 # What a text cites

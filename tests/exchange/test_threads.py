@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from motamot.errors import Conflict, NotFound
-from tests.exchange.support import world
-
-
-def run(coroutine: Any) -> None:
-    asyncio.run(asyncio.wait_for(coroutine, 30))
+from tests.exchange.support import run, world
 
 
 def test_a_thread_is_one_conversation_which_its_first_question_makes(tmp_path: Path) -> None:
