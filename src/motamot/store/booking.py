@@ -7,9 +7,7 @@ Every statement may be repeated (a batch is tried again after an error), and clo
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, field
-from typing import overload
 
 from sqlalchemy import Connection, delete, exists, select
 
@@ -17,6 +15,7 @@ from motamot.answer import Source
 from motamot.errors import Conflict, MotamotError, NotFound, StoreError
 from motamot.store import details as kept_details
 from motamot.store import statements
+from motamot.store.cleaning import clean
 from motamot.store.reading import exchange_by_id, exchange_by_key, pack
 from motamot.store.records import (
     Begun,
@@ -30,7 +29,7 @@ from motamot.store.records import (
 from motamot.store.schema import completions, conversations, exchanges
 from motamot.store.statements import Row
 
-__all__ = ["Batch", "Record", "clean", "undo_begin", "undo_open"]
+__all__ = ["Batch", "Record", "undo_begin", "undo_open"]
 
 Record = ExchangeBegun | CompletionOpened | CompletionClosed | Checkpoint | ExchangeEnded | ExchangeSent
 
@@ -38,8 +37,6 @@ _e, _c, _v = exchanges.c, completions.c, conversations.c
 
 MOST = 10**12
 """No count of tokens or events is larger: a provider may report any number, and a sum of them must fit 63 bits."""
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _count(number: int) -> int:
@@ -49,19 +46,6 @@ def _count(number: int) -> int:
 def _real(number: float | None) -> float | None:
     """A finite number or None: SQLite makes NULL of NaN, and a sum with infinity is no sum."""
     return number if number is None or math.isfinite(number) else None
-
-
-@overload
-def clean(text: str) -> str: ...
-
-
-@overload
-def clean(text: None) -> None: ...
-
-
-def clean(text: str | None) -> str | None:
-    """Text that can be encoded: half a character must not keep a booking out."""
-    return text if text is None or text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 @dataclass(slots=True)

@@ -10,14 +10,15 @@ import sys
 import zlib
 from array import array
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from motamot.answer import Cited, Ended, Reasoning, Routed, Started, Text, ToolCalled, ToolReturned, TurnEnded
+from motamot.store.cleaning import clean
 from motamot.store.records import ExchangeEnded, Noted
 
-__all__ = ["TICKS", "Details", "packed", "unpacked"]
+__all__ = ["TICKS", "AnyEvent", "Details", "mapped", "packed", "unpacked"]
 
 TICKS = 10_000
 """Units of time in a second."""
@@ -45,7 +46,7 @@ class _Kept(msgspec.Struct, array_like=True):
     after: int
     numbered: bool
     at: float
-    event: Any
+    event: AnyEvent  # minded in reading alone: what is written may be such a one as plain values
 
 
 class _Row(msgspec.Struct, array_like=True):
@@ -54,25 +55,12 @@ class _Row(msgspec.Struct, array_like=True):
     events: list[_Kept]
 
 
-class _ReadKept(msgspec.Struct, array_like=True):
-    after: int
-    numbered: bool
-    at: float
-    event: AnyEvent
-
-
-class _ReadRow(msgspec.Struct, array_like=True):
-    omitted: int
-    hidden: tuple[int, int]
-    events: list[_ReadKept]
-
-
-_decoder = msgspec.json.Decoder(_ReadRow)
+_decoder = msgspec.json.Decoder(_Row)
 
 
 def packed(ended: ExchangeEnded) -> tuple[bytes, bytes]:
     """Times and events of an exchange, as the two columns hold them. Never fails: an end must be booked."""
-    events = [_Kept(n.after, n.numbered, round(n.at, 4), n.event) for n in ended.noted]
+    events = [_Kept(n.after, n.numbered, round(n.at, 4), cast(AnyEvent, n.event)) for n in ended.noted]
     row = _Row(ended.omitted, ended.hidden, events)
     try:
         data = msgspec.json.encode(row)
@@ -109,8 +97,6 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
 
 def _encodable(kept: _Kept) -> _Kept | None:
     """The same as what JSON has words for; None where that cannot be made of it."""
-    from motamot.store.booking import clean
-
     try:
         plain = mapped(msgspec.to_builtins(kept.event, enc_hook=repr), clean)
         msgspec.json.encode(plain)

@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from motamot.store.booking import Record, clean
+from motamot.store.booking import Record
+from motamot.store.cleaning import clean
 from motamot.store.details import AnyEvent, mapped
 from motamot.store.records import Checkpoint, CompletionClosed, ExchangeBegun, ExchangeEnded, Noted
 

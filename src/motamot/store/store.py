@@ -23,8 +23,8 @@ from motamot.errors import StoreError
 from motamot.limits import Limits
 from motamot.store import browsing, reading, searching
 from motamot.store.beside import beside_of
-from motamot.store.booking import clean
 from motamot.store.chores import FORGOTTEN_AT_ONCE
+from motamot.store.cleaning import clean
 from motamot.store.database import Database, explain
 from motamot.store.days import DAY, days_between
 from motamot.store.estimates import Estimates, Estimator
