@@ -22,7 +22,19 @@ from sqlalchemy.exc import DBAPIError
 
 from motamot.errors import InvalidRequest, StoreError
 
-__all__ = ["add_waiting", "available", "due", "empty", "is_ready", "match", "prepare", "remove", "step", "waiting"]
+__all__ = [
+    "add_waiting",
+    "available",
+    "due",
+    "empty",
+    "is_ready",
+    "made",
+    "match",
+    "prepare",
+    "remove",
+    "step",
+    "waiting",
+]
 
 WORDS = 32  # that a search may have
 QUERY_BYTES = 1_000
@@ -84,14 +96,14 @@ def available() -> bool:
 
 def is_ready(connection: Connection) -> bool:
     """Whether `prepare` has nothing to do."""
-    return not available() or (_made(connection) and not _is_due(connection, _MERGING))
+    return not available() or (made(connection) and not _is_due(connection, _MERGING))
 
 
 def prepare(connection: Connection) -> None:
     """Make the index where it is missing. Within a transaction."""
     if not available():
         return
-    if not _made(connection):
+    if not made(connection):
         connection.exec_driver_sql(_VIEW)
         connection.exec_driver_sql(_CREATE)
     if _is_due(connection, _MERGING):  # by a program that ended meanwhile
@@ -125,7 +137,7 @@ def remove(connection: Connection, numbers: list[int]) -> None:
 
 def empty(connection: Connection) -> None:
     """Take everything out, also without FTS5, and from what is damaged; it is put in again bit by bit."""
-    if not _made(connection):
+    if not made(connection):
         return
     for statement in _EMPTY:
         connection.exec_driver_sql(statement)
@@ -217,7 +229,8 @@ def match(text: str) -> str:
     return " AND ".join(parts)
 
 
-def _made(connection: Connection) -> bool:
+def made(connection: Connection) -> bool:
+    """Whether there is an index, by whatever Python it was made."""
     return connection.exec_driver_sql("SELECT 1 FROM sqlite_master WHERE name = 'search'").first() is not None
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 
-from sqlalchemy import Connection, and_, bindparam, case, delete, exists, func, insert, select, union, update
+from sqlalchemy import Connection, and_, bindparam, case, delete, func, select, union, update
+from sqlalchemy.dialects.sqlite import insert
 
 from motamot.answer import Outcome, Source, Usage
 from motamot.store.owners import Owner
@@ -30,9 +31,6 @@ _open_owners = union(
     select(_e.owner).where(_e.outcome.is_(None), _e.owner != bindparam("me")),
     select(_c.owner).where(_c.outcome.is_(None), _c.owner != bindparam("me")),
 )
-
-
-_waits = exists().where(unsearchable.c.number == _e.number)
 
 
 def register(connection: Connection, owner: Owner, at: float) -> None:
@@ -78,9 +76,9 @@ def close_rows(connection: Connection, dead: list[str], at: float, price: PriceO
         _price_guesses(connection, owner, price)
         left = and_(_e.owner == owner, _e.outcome.is_(None))
         connection.execute(
-            insert(unsearchable).from_select(
-                ["number"], select(_e.number).where(left, _e.question.is_not(None), ~_waits)
-            )
+            insert(unsearchable)
+            .from_select(["number"], select(_e.number).where(left, _e.question.is_not(None)))
+            .on_conflict_do_nothing()
         )
         mine = connection.execute(
             update(completions)

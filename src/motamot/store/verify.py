@@ -11,6 +11,7 @@ import msgspec
 from sqlalchemy import Connection, func, or_, select
 
 from motamot.answer import Source
+from motamot.store import searching
 from motamot.store.days import Counted, counted, recount
 from motamot.store.details import unpacked
 from motamot.store.reading import boundaries_of
@@ -33,13 +34,9 @@ class Inconsistency:
 
 def inconsistencies(connection: Connection) -> list[Inconsistency]:
     """All contradictions, as of one moment. Reads everything: for the operator, not for each start."""
-    found = [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in _file(connection)]
-    found += [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in _exchanges(connection)]
-    found += [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in _completions(connection)]
-    found += [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in _details(connection)]
-    found += [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in _days(connection)]
-    found += [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in _search(connection)]
-    return found
+    looks = (_file, _exchanges, _completions, _details, _costs, _days, _search)
+    found = (one for look in looks for one in look(connection))
+    return [Inconsistency(kind=kind, id=id_, note=note) for kind, id_, note in found]
 
 
 Found = Iterator[tuple[str, str, str]]
@@ -133,6 +130,9 @@ def _details(connection: Connection) -> Found:
                 continue
             if len(kept.times) not in (0, row.number_of_events):
                 yield "details", row.id, f"{len(kept.times)} times of {row.number_of_events} events"
+
+
+def _costs(connection: Connection) -> Found:
     spent = select(_c.exchange, func.sum(_c.cost).label("spent")).group_by(_c.exchange).subquery()
     costs = select(_e.id, _e.cost, spent.c.spent).outerjoin(spent, spent.c.exchange == _e.id)
     unlike = costs.where(_e.outcome.is_not(None), _e.cost.is_distinct_from(spent.c.spent))
@@ -157,7 +157,7 @@ def _plain(days: Counted, day: int) -> list[Any]:
 
 
 def _search(connection: Connection) -> Found:
-    if connection.exec_driver_sql("SELECT 1 FROM sqlite_master WHERE name = 'search'").first() is None:
+    if not searching.made(connection):
         return
     kept = set(connection.exec_driver_sql("SELECT id FROM search_docsize").scalars())
     with_text = set(connection.exec_driver_sql("SELECT number FROM searchable").scalars())

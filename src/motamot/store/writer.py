@@ -465,9 +465,8 @@ class Writer:
         if not due or self._pending:
             return due
         with self._transaction() as connection:
-            more = self._chores.step(connection)
-        self.truncate_due = self.truncate_due or self._chores.forgotten
-        self._chores.forgotten = False
+            more, forgotten = self._chores.step(connection)
+        self.truncate_due = self.truncate_due or forgotten
         return more
 
     def _truncate(self) -> None:
