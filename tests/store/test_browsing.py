@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from array import array
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +16,7 @@ from motamot.store.contract import checkpoint, closed, completion, ended, exchan
 from motamot.store.records import ExchangeSent, Noted
 from motamot.store.store import Store
 from motamot.store.views import RUNNING, Filter
-
-
-def with_store(path: Path, scenario: Callable[[Store], Awaitable[None]]) -> None:
-    async def run() -> None:
-        store = Store.open(path / "store.db")
-        try:
-            await scenario(store)
-            assert await store.verify() == []
-        finally:
-            await store.close()
-
-    asyncio.run(run())
+from tests.store.support import with_store
 
 
 async def booked(

@@ -6,7 +6,7 @@ import asyncio
 import datetime as dt
 import random
 import sqlite3
-from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -19,8 +19,11 @@ from motamot.answer import Source, Usage
 from motamot.store.contract import closed, completion, ended, exchange
 from motamot.store.store import Store
 from motamot.store.views import Day, Spread, bucket_of
+from tests.store import support
 
 DAY = 86_400.0
+
+with_store = partial(support.with_store, now=40 * DAY)
 
 
 def spread(*seconds: float) -> Spread:
@@ -56,18 +59,6 @@ def test_spreads_are_put_together() -> None:
 
 def test_nothing_lasts_less_than_a_tenth_of_a_millisecond() -> None:
     assert spread(0.0, -1.0).p50 == pytest.approx(1e-4, rel=0.02)
-
-
-def with_store(path: Path, scenario: Callable[[Store], Awaitable[None]], now: float = 40 * DAY) -> None:
-    async def run() -> None:
-        store = Store.open(path / "store.db", clock=lambda: now)
-        try:
-            await scenario(store)
-            assert await store.verify() == []
-        finally:
-            await store.close()
-
-    asyncio.run(run())
 
 
 async def booked(store: Store, id_: str, at: float, *, close: dict[str, Any] | None = None, **end: Any) -> None:

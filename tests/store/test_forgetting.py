@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,22 +13,12 @@ from motamot.store import chores
 from motamot.store.contract import closed, completion, ended, exchange, refused
 from motamot.store.store import Store
 from motamot.store.views import Filter
+from tests.store import support
+from tests.store.support import in_file
 
 DAY = 86_400.0
 
-
-def with_store(
-    path: Path, scenario: Callable[[Store], Awaitable[None]], *, now: float = 100 * DAY, retention: float | None = None
-) -> None:
-    async def run() -> None:
-        store = Store.open(path / "store.db", clock=lambda: now, retention_days=retention)
-        try:
-            await scenario(store)
-            assert await store.verify() == []
-        finally:
-            await store.close()
-
-    asyncio.run(run())
+with_store = partial(support.with_store, now=100 * DAY)
 
 
 async def texts(store: Store, *ids: str) -> list[bool]:
@@ -41,10 +31,6 @@ async def booked(store: Store, id_: str, day: float, **asked: str) -> None:
     await store.begin_with_completion(exchange(id_, started_at=day * DAY, **asked), completion(f"{id_}.1", id_))
     store.close_completion(closed(f"{id_}.1", cost=0.5, detail="quoting it"))
     store.end(ended(id_, "zeppelinanswer", boundaries=((2, 14),)))
-
-
-def in_file(path: Path, word: str) -> bool:
-    return any(word.encode() in file.read_bytes() for file in path.iterdir() if file.is_file())
 
 
 def test_text_that_is_too_old_is_removed_by_itself_and_no_other(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from motamot.store.records import Noted
 from motamot.store.redaction import REMEMBERED, Redactions
 from motamot.store.store import Store
 from motamot.store.views import Filter
+from tests.store.support import in_file
 
 SECRET = "4111-1111"
 
@@ -40,10 +41,6 @@ def events(*more: Noted) -> tuple[Noted, ...]:
     )
 
 
-def in_file(path: Path, text: str) -> bool:
-    return any(text.encode() in file.read_bytes() for file in path.parent.iterdir() if file.is_file())
-
-
 async def written(store: Store, how: Any, text: str, *, question: str = "?", **ending: Any) -> None:
     await store.begin_with_completion(exchange("e", question=question), completion("p", "e"), redact=how)
     store.close_completion(closed("p", detail=f"no {SECRET}"), redact=how)
@@ -59,7 +56,7 @@ def test_every_text_goes_through_the_function_before_it_reaches_the_disk(tmp_pat
         await store.open_completion(completion("p", "e"))
         store.checkpoint([checkpoint("e", f"so it is {SECRET}, ", whole=True, boundaries=((2, 20),))], redact=redact)
         await store.flush()
-        assert not in_file(path, SECRET)
+        assert not in_file(tmp_path, SECRET)
         store.close_completion(closed("p", detail=f"refused {SECRET}"), redact=redact)
         whole: dict[str, Any] = {"whole": True, "boundaries": ((2, 20), (6, 25)), "events": 8, "sent": 7}
         store.end(ended("e", f"so it is {SECRET}, paid", detail=SECRET, noted=events(), **whole), redact=redact)
@@ -152,8 +149,8 @@ def test_where_the_function_fails_nothing_of_the_text_is_written_and_the_operato
 
     with caplog.at_level(logging.ERROR, "motamot.store"):
         asyncio.run(run())
-    assert not in_file(path, "question 4")
-    assert not in_file(path, "answer 4")
+    assert not in_file(tmp_path, "question 4")
+    assert not in_file(tmp_path, "answer 4")
     told = [record.getMessage() for record in caplog.records]
     assert any("exchange e is not kept" in line for line in told)
     assert SECRET not in "".join(told)

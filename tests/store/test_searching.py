@@ -17,6 +17,7 @@ from motamot.store.database import Database
 from motamot.store.forgetting import forget_theirs
 from motamot.store.store import Store
 from motamot.store.views import Filter
+from tests.store.support import in_file, with_store
 
 DUMP = Path(__file__).parent / "revision-0001.sql"
 
@@ -29,18 +30,6 @@ async def said(store: Store, id_: str, question: str, answer: str, **ending: obj
 async def found(store: Store, text: str, **filters: object) -> list[str]:
     page = await store.browse(Filter(text=text, **filters))  # type: ignore[arg-type]
     return [row.exchange for row in page.rows]
-
-
-def with_store(path: Path, scenario: Callable[[Store], Awaitable[None]]) -> None:
-    async def run() -> None:
-        store = Store.open(path)
-        try:
-            await scenario(store)
-            assert await store.verify() == []
-        finally:
-            await store.close()
-
-    asyncio.run(run())
 
 
 @pytest.fixture
@@ -62,7 +51,7 @@ def test_words_are_found_without_their_accents_and_capitals(tmp_path: Path) -> N
         assert await found(store, "cafe corner") == ["en"]
         assert await found(store, "café voyage") == []
 
-    with_store(tmp_path / "store.db", scenario)
+    with_store(tmp_path, scenario)
 
 
 def test_the_beginning_of_a_word_finds_it_and_quoted_words_stand_together(tmp_path: Path) -> None:
@@ -76,7 +65,7 @@ def test_the_beginning_of_a_word_finds_it_and_quoted_words_stand_together(tmp_pa
         assert await found(store, '"the bus" line') == ["two"]
         assert await found(store, '"last bus') == ["two", "one"]  # a quotation that is not closed is none
 
-    with_store(tmp_path / "store.db", scenario)
+    with_store(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +96,7 @@ def test_nothing_that_is_looked_for_is_syntax(tmp_path: Path, text: str) -> None
         await said(store, "one", "?", "a question: bus and near bus stop, or not; drop table exchanges")
         assert await found(store, text) == ["one"]
 
-    with_store(tmp_path / "store.db", scenario)
+    with_store(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "?!", '""', "\N{PILE OF POO}", "a " * 33, "a" * 1_001, "é" * 501])
@@ -116,7 +105,7 @@ def test_a_search_without_words_or_with_too_many_is_refused_in_words(tmp_path: P
         with pytest.raises(InvalidRequest):
             await store.browse(Filter(text=text))
 
-    with_store(tmp_path / "store.db", scenario)
+    with_store(tmp_path, scenario)
 
 
 def test_what_was_generated_is_found_also_where_less_was_shown_and_what_runs_is_not(tmp_path: Path) -> None:
@@ -129,7 +118,7 @@ def test_what_was_generated_is_found_also_where_less_was_shown_and_what_runs_is_
         assert await found(store, "hidden") == ["running", "stopped"]
         assert await found(store, "hidden", outcome="complete") == ["running"]
 
-    with_store(tmp_path / "store.db", scenario)
+    with_store(tmp_path, scenario)
 
 
 def test_what_a_killed_process_left_is_found_once_it_is_swept(tmp_path: Path) -> None:
@@ -142,22 +131,17 @@ def test_what_a_killed_process_left_is_found_once_it_is_swept(tmp_path: Path) ->
         assert await found(store, "mot") == ["e2", "e1"]  # texts of the first release, too
         assert await found(store, "arret") == ["e1"]
 
-    with_store(path, scenario)
+    with_store(tmp_path, scenario)
 
 
-def in_file(path: Path, word: str) -> bool:
-    return any(word.encode() in file.read_bytes() for file in path.parent.iterdir() if file.is_file())
-
-
-async def gone(path: Path, word: str) -> None:
+async def gone(folder: Path, word: str) -> None:
     async with asyncio.timeout(20):
-        while in_file(path, word):
+        while in_file(folder, word):
             await asyncio.sleep(0.05)
 
 
 def test_the_words_of_a_deleted_conversation_leave_the_file(tmp_path: Path) -> None:
     """Also those that only the index held, in a book with other texts, old and new; also from the write-ahead log."""
-    path = tmp_path / "store.db"
 
     async def scenario(store: Store) -> None:
         for number in range(300):
@@ -168,26 +152,26 @@ def test_the_words_of_a_deleted_conversation_leave_the_file(tmp_path: Path) -> N
             await said(store, f"after {number}", f"number {number}", f"an answer, the {number}th of others")
         await found(store, "number")
         await store.flush()
-        assert in_file(path, "xylophonequestion")
-        assert in_file(path, "zeppelinanswer")
+        assert in_file(tmp_path, "xylophonequestion")
+        assert in_file(tmp_path, "zeppelinanswer")
         assert await store.delete_conversation("conversation of secret", "visitor")
         assert await found(store, "xylophone") == []  # at once
-        await gone(path, "ylophonequestion")
-        await gone(path, "eppelinanswer")
+        await gone(tmp_path, "ylophonequestion")
+        await gone(tmp_path, "eppelinanswer")
         assert len(await found(store, "number")) == 50
         assert await found(store, "299th others") == ["after 299"]
 
-    with_store(path, scenario)
+    with_store(tmp_path, scenario)
 
 
 def test_a_text_that_was_never_indexed_leaves_the_file_too(tmp_path: Path) -> None:
     async def scenario(store: Store) -> None:
         await said(store, "secret", "xylophonequestion ?", "zeppelinanswer")
         await store.delete_conversation("conversation of secret", "visitor")
-        await gone(tmp_path / "store.db", "ylophonequestion")
+        await gone(tmp_path, "ylophonequestion")
         assert await found(store, "zeppelin") == []
 
-    with_store(tmp_path / "store.db", scenario)
+    with_store(tmp_path, scenario)
 
 
 def test_a_merge_that_was_left_half_done_is_done_by_the_next(tmp_path: Path) -> None:
@@ -198,7 +182,7 @@ def test_a_merge_that_was_left_half_done_is_done_by_the_next(tmp_path: Path) -> 
         await said(store, "other", "another question", "another answer")
         await found(store, "zeppelin")
 
-    with_store(path, prepared)
+    with_store(tmp_path, prepared)
     engine = Database(path).writing()
     with engine.begin() as connection:
         forget_theirs(connection, "conversation of secret", "visitor", 1.0)
@@ -208,9 +192,9 @@ def test_a_merge_that_was_left_half_done_is_done_by_the_next(tmp_path: Path) -> 
     engine.dispose()
 
     async def scenario(store: Store) -> None:
-        await gone(path, "ylophonequestion")
+        await gone(tmp_path, "ylophonequestion")
 
-    with_store(path, scenario)
+    with_store(tmp_path, scenario)
 
 
 def test_without_fts5_all_but_the_search_works(tmp_path: Path, no_fts5: Callable[[bool], None]) -> None:
@@ -224,14 +208,14 @@ def test_without_fts5_all_but_the_search_works(tmp_path: Path, no_fts5: Callable
         assert [row.exchange for row in (await store.browse(Filter(outcome="complete"))).rows] == ["one"]
         assert await store.delete_conversation("conversation of one", "visitor")
 
-    with_store(tmp_path / "store.db", scenario)
+    with_store(tmp_path, scenario)
     no_fts5(False)
 
     async def later(store: Store) -> None:
         await said(store, "two", "a question", "an answer")
         assert await found(store, "question") == ["two"]
 
-    with_store(tmp_path / "store.db", later)
+    with_store(tmp_path, later)
 
 
 def test_a_text_removed_without_fts5_takes_the_index_with_it_and_the_rest_is_indexed_again(
@@ -244,7 +228,7 @@ def test_a_text_removed_without_fts5_takes_the_index_with_it_and_the_rest_is_ind
         await said(store, "other", "another question", "another answer")
         assert await found(store, "zeppelin") == ["secret"]
 
-    with_store(path, prepared)
+    with_store(tmp_path, prepared)
     no_fts5(True)
 
     async def lacking(store: Store) -> None:
@@ -252,14 +236,14 @@ def test_a_text_removed_without_fts5_takes_the_index_with_it_and_the_rest_is_ind
         await store.flush()
 
     asyncio.run(_unverified(path, lacking))
-    assert not in_file(path, "ylophonequestion")
+    assert not in_file(tmp_path, "ylophonequestion")
     no_fts5(False)
 
     async def later(store: Store) -> None:
         assert await found(store, "another") == ["other"]
         assert await found(store, "zeppelin") == []
 
-    with_store(path, later)
+    with_store(tmp_path, later)
 
 
 async def _unverified(path: Path, scenario: Callable[[Store], Awaitable[None]]) -> None:
@@ -280,7 +264,7 @@ def test_a_damaged_index_keeps_no_text_in_the_file_and_is_made_again(tmp_path: P
         await said(store, "other", "another question", "another answer")
         assert await found(store, "zeppelin") == ["secret"]
 
-    with_store(path, prepared)
+    with_store(tmp_path, prepared)
     engine = Database(path).writing()
     with engine.begin() as connection:
         damage(connection)
@@ -289,9 +273,9 @@ def test_a_damaged_index_keeps_no_text_in_the_file_and_is_made_again(tmp_path: P
     async def scenario(store: Store) -> None:
         assert await store.delete_conversation("conversation of secret", "visitor")
         await said(store, "new", "a new question", "a new answer")
-        await gone(path, "ylophonequestion")
+        await gone(tmp_path, "ylophonequestion")
         async with asyncio.timeout(20):
             while await found(store, "question") != ["new", "other"]:
                 await asyncio.sleep(0.05)
 
-    with_store(path, scenario)
+    with_store(tmp_path, scenario)
