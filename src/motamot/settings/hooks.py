@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,7 +27,7 @@ def hook(named: str) -> Any:
     check_hook(named)
     where, _, name = named.rpartition(":")
     try:
-        module = _of_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+        module = _of_file(Path(where).absolute()) if where.endswith(".py") else importlib.import_module(where)
     except Exception as error:
         raise SettingsError(f"{named}: {where} cannot be loaded: {type(error).__name__}: {error}") from error
     found = getattr(module, name, None)
@@ -35,7 +36,9 @@ def hook(named: str) -> Any:
     return found
 
 
+@cache
 def _of_file(path: Path) -> ModuleType:
+    """Run once, as a module that is imported: several assistants share what it holds."""
     name = f"motamot_hook_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
