@@ -46,7 +46,7 @@ from motamot.protocols.base import (
 )
 from motamot.sse import Event
 
-__all__ = ["PROTOCOL", "Native", "NativeReader", "NativeWriter", "parse_stop"]
+__all__ = ["PROTOCOL", "Native", "NativeReader", "NativeWriter", "parse_stop", "source_json"]
 
 _Known = (
     Started | Routed | Text | Reasoning | ToolCalled | ToolReturned | Cited | TurnEnded | Ended
@@ -148,18 +148,19 @@ class Native(Protocol):
         answer["exchange"] = started.exchange if started else ""
         answer["conversation"] = started.conversation if started else ""
         answer["usage"] = end.usage
-        answer["sources"] = [
-            {"title": event.title, "url": event.url, "quote": event.quote}
-            | ({"mark": event.mark} if event.mark else {})
-            for event in events
-            if isinstance(event, Cited)
-        ]
+        answer["sources"] = [source_json(event) for event in events if isinstance(event, Cited)]
         if end.marks:
             answer["marks"] = end.marks
         return encode_line(answer)
 
 
 PROTOCOL = Native()
+
+
+def source_json(source: Cited) -> dict[str, Any]:
+    """A source as whole answers and transcripts have it: `{"title", "url", "quote", "mark"?}`."""
+    mark = {"mark": source.mark} if source.mark else {}
+    return {"title": source.title, "url": source.url, "quote": source.quote, **mark}
 
 
 def parse_stop(body: bytes | Mapping[str, Any], limits: Limits) -> int | None:

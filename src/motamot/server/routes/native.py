@@ -14,7 +14,7 @@ from motamot.answer import Ended, Outcome
 from motamot.errors import InvalidRequest, NotFound
 from motamot.exchange.exchange import Exchange
 from motamot.protocols.base import Asked, parse_event_id
-from motamot.protocols.native import PROTOCOL, parse_stop
+from motamot.protocols.native import PROTOCOL, parse_stop, source_json
 from motamot.server import guards
 from motamot.server.asking import ask
 from motamot.server.site import answered
@@ -142,11 +142,10 @@ def _beside(beside: Beside | None) -> dict[str, object]:
     """What a page shows beside the text, without arguments or results of tools."""
     if beside is None:
         return {"sources": [], "tools": []}
-    sources = [
-        {"title": one.title, "url": one.url, "quote": one.quote} | ({"mark": one.mark} if one.mark else {})
-        for one in beside.sources
-    ]
-    return {"sources": sources, "tools": [{"name": name, "status": status} for name, status in beside.tools]}
+    return {
+        "sources": [source_json(one) for one in beside.sources],
+        "tools": [{"name": name, "status": status} for name, status in beside.tools],
+    }
 
 
 def whole_status(ended: Ended | None) -> int:
