@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from motamot.cli.check_report import Checked, Report, State
-from motamot.cli.console import harmless
+from motamot.cli.console import counted, harmless
 from motamot.findings import Evidence, Examination, Finding, Level, Promise
 from motamot.findings.recognise import PROTOCOLS
 from motamot.protocols._json import encodable, encode_line
@@ -88,10 +88,10 @@ def _facts(one: Checked) -> Iterator[tuple[str, str]]:
     if one.whole is not None:
         place = f" (at {one.whole.path})" if one.whole.path else ""
         equal = "yes" if one.whole.equal else "no"
-        yield "whole", f"{_count(one.whole.characters, 'character')}{place}; the stream's text is equal to it: {equal}"
+        yield "whole", f"{counted(one.whole.characters, 'character')}{place}; the stream's text is equal to it: {equal}"
     if one.compared is not None:
         if one.compared.where:
-            yield "page", f"{_count(one.compared.shown, 'character')} shown in {one.compared.where}"
+            yield "page", f"{counted(one.compared.shown, 'character')} shown in {one.compared.where}"
         for reason in one.compared.reasons:
             yield "page", f"not judged: {reason}"
     for note in one.examined.notes if one.examined is not None else ():
@@ -100,10 +100,10 @@ def _facts(one: Checked) -> Iterator[tuple[str, str]]:
 
 def _figures(examined: Examination, tape: Tape) -> str:
     head = f"HTTP {tape.status}, " if tape.status is not None else ""
-    reads = f" in {_count(len(tape.pieces), 'read')}" if tape.timed else ""
+    reads = f" in {counted(len(tape.pieces), 'read')}" if tape.timed else ""
     return (
-        f"{head}{_count(examined.bytes, 'byte')}{reads}, {_count(examined.events, 'event')}, "
-        f"{_count(examined.deltas, 'delta')}, {_count(len(examined.text), 'character')} of text"
+        f"{head}{counted(examined.bytes, 'byte')}{reads}, {counted(examined.events, 'event')}, "
+        f"{counted(examined.deltas, 'delta')}, {counted(len(examined.text), 'character')} of text"
     )
 
 
@@ -169,22 +169,18 @@ def _sum(report: Report, paint: _Paint) -> str:
         lost = (
             paint("lost", "lost") if len(states) == 1 else f"{states.count(State.LOST)} of {len(states)} lost something"
         )
-        text = f"{lost}: {_count(sum(number for number, _ in counts), 'finding')} ({words})"
+        text = f"{lost}: {counted(sum(number for number, _ in counts), 'finding')} ({words})"
     elif State.KEPT in states and State.UNCHECKED not in states:
         part = " in what came: it is not all of the answer" if len(states) == 1 and report.recordings[0].part else ""
         text = paint("nothing lost", "kept") + part + (f" ({words})" if words else "")
         if len(states) > 1:
-            text += f" in {_count(states.count(State.KEPT), 'stream')}"
+            text += f" in {counted(states.count(State.KEPT), 'stream')}"
     else:
         text = "nothing could be checked" if State.KEPT not in states else "nothing found in what could be checked"
     for state, noun in ((State.UNCHECKED, "could not be checked"), (State.SKIPPED, "without a stream")):
         if len(states) > 1 and state in states:
             text += f"; {states.count(state)} {noun}"
     return text
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 # For programs

@@ -25,7 +25,18 @@ import typer
 
 from motamot.errors import MotamotError
 
-__all__ = ["Exit", "Output", "ReaderLeft", "harmless", "harmless_json", "log_to", "say", "styled", "write_result"]
+__all__ = [
+    "Exit",
+    "Output",
+    "ReaderLeft",
+    "counted",
+    "harmless",
+    "harmless_json",
+    "log_to",
+    "say",
+    "styled",
+    "write_result",
+]
 
 
 class Exit(IntEnum):
@@ -77,6 +88,11 @@ def _picture(code: int) -> str:
 # Not by `_CONTROLS.sub`, whose pieces take a hundred bytes for each of a text that is made of control characters.
 _PICTURES = {code: _picture(code) for code in range(0x2070) if _CONTROLS.match(chr(code))}
 _ESCAPES = {code: f"\\u{code:04x}" for code in _PICTURES}
+
+
+def counted(number: int, noun: str) -> str:
+    """`1,200 pages`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def say(line: str) -> None:

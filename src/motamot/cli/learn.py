@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from motamot.cli.console import Exit, harmless, say, write_result
+from motamot.cli.console import Exit, counted, harmless, say, write_result
 from motamot.errors import InvalidRequest
 from motamot.knowledge import bounds
 
@@ -91,14 +91,10 @@ def _of(word: str, articles: Sequence[Numbered]) -> list[str]:
 
 
 def _summary(learned: Learned, output: Path) -> str:
-    held = f"{_count(len(learned.articles), 'article')}, {_count(learned.passages, 'passage')}"
+    held = f"{counted(len(learned.articles), 'article')}, {counted(learned.passages, 'passage')}"
     if not learned.written:
         return f"{output} is up to date: {held}"
     same = len(learned.articles) - len(learned.new) - len(learned.changed)
     parts = {"new": len(learned.new), "changed": len(learned.changed), "unchanged": same, "gone": len(learned.gone)}
     told = ", ".join(f"{count:,} {word}" for word, count in parts.items() if count)
     return f"{output}: {held} ({told})"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
