@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from motamot.answer import By
 from motamot.assistant import Assistant
 from motamot.model.http import HttpModel
 from motamot.store.prices import Prices
 from tests.server.reading import Visitor
 from tests.server.support import Served, serving
 
-__all__ = ["BIDI", "SCRIPTS", "XSS", "asked", "chatbot", "until"]
+__all__ = ["BIDI", "SCRIPTS", "XSS", "asked", "chatbot"]
 
 XSS = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg onload=alert(3)></textarea>{{7*7}}&lt;b&gt;"
 BIDI = "left \u202eright\u202c \u2066in\u2069 \x1b[31mred\x07 zero\u200bwidth \ufeff \U000e0041"
@@ -96,16 +94,3 @@ async def asked(s: Served) -> dict[str, str]:
     found["stopped"] = stream.exchange
     await s.site.exchanges.store.flush()
     return found
-
-
-async def until(condition: Any, seconds: float = 10) -> None:
-    """Wait until it holds."""
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
-async def ended_by(s: Served, exchange: str) -> By | None:
-    """Who ended an exchange, by the books."""
-    row = await s.site.exchanges.store.exchange(exchange)
-    return By(row.by) if row is not None and row.by else None

@@ -20,12 +20,12 @@ from motamot.assistant import Assistant
 from motamot.errors import LimitExceeded
 from motamot.exchange.exchange import Exchange
 from motamot.server.options import Options
+from motamot.store.days import DAY
 from motamot.store.store import Store
 
 __all__ = ["Budgets", "MoneyToday", "Ticket"]
 
 _HOUR = 3600.0
-_DAY = 86_400
 _MOST_NAMES = 100_000  # visitors and addresses remembered; those longest away are forgotten first
 _MONEY_SECONDS = 1.0  # how long what the ledger said is believed: it is read once for all who ask meanwhile
 _PROMPT_BYTES_PER_TOKEN = 3
@@ -236,7 +236,7 @@ class Budgets:
         if self._options.money_per_day is None:
             return None
         money = self._money.setdefault(assistant.name, _Money())
-        while money.day != int(self._wall() // _DAY) or self.now() - money.read_at >= _MONEY_SECONDS:
+        while money.day != int(self._wall() // DAY) or self.now() - money.read_at >= _MONEY_SECONDS:
             if money.reading is None:
                 money.reading = asyncio.get_running_loop().create_task(self._read_ledger(money, assistant.name))
             await asyncio.shield(money.reading)  # for all who wait: one of them may leave
@@ -245,8 +245,8 @@ class Budgets:
     async def _read_ledger(self, money: _Money, assistant: str) -> None:
         try:
             assert self._store is not None
-            began, day = self.now(), int(self._wall() // _DAY)
-            spent = await self._store.spent(assistant, day * _DAY)
+            began, day = self.now(), int(self._wall() // DAY)
+            spent = await self._store.spent(assistant, day * DAY)
             money.booked = sum(spent.cost.values())
             money.read_at, money.day = self.now(), day
             for ticket in [one for one in money.kept if one.ended_at is not None and one.ended_at < began]:
@@ -260,7 +260,7 @@ class Budgets:
         if money.total() < limit:
             return
         if money.booked >= limit:
-            words, wait = "this assistant has spent its money for today; come back tomorrow", _DAY - self._wall() % _DAY
+            words, wait = "this assistant has spent its money for today; come back tomorrow", DAY - self._wall() % DAY
         else:
             words, wait = "what is left of this assistant's money for today is in use; try again in a minute", 60.0
         raise LimitExceeded(words, limit="money_per_day", maximum=limit, unit="money", retry_after=wait)

@@ -19,6 +19,7 @@ from motamot.server.refusals import FRESH, Refused
 
 __all__ = [
     "FRESH",
+    "bearer",
     "body",
     "check_host",
     "check_key",
@@ -97,7 +98,7 @@ def check_link(request: Request, *, known: bool) -> None:
     headers = request.headers
     if known or "origin" in headers or "sec-fetch-site" in headers or _is_loopback(headers.get("host", "")):
         return
-    if headers.get("authorization", "").partition(" ")[0].lower() == "bearer":
+    if bearer(request) is not None:
         return
     own = _own_origin(request)
     page = headers.get("referer", "").split("/", 3)[:3]  # scheme, nothing, host and port
@@ -196,12 +197,17 @@ def _whose(given: str) -> str:
 # Who
 
 
+def bearer(request: Request) -> str | None:
+    """The secret that comes as `Authorization: Bearer …` (RFC 6750, 2.1); None where no Bearer comes."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else None
+
+
 def check_key(request: Request, keys: Sequence[str]) -> str:
     """The key a caller holds, compared in constant time. Raises: Refused (401)."""
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
+    if (given := bearer(request)) is not None:
         for key in keys:
-            if key and hmac.compare_digest(given.strip().encode(), key.encode()):
+            if key and hmac.compare_digest(given.encode(), key.encode()):
                 return key
     raise no_key()
 

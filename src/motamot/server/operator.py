@@ -22,6 +22,7 @@ from starlette.requests import Request
 from motamot.errors import LimitExceeded, SettingsError
 from motamot.limits import Limits
 from motamot.server import guards
+from motamot.server.signing import Signer
 
 __all__ = ["DEVICE", "Operator", "OperatorKey", "hashed"]
 
@@ -121,7 +122,7 @@ class Operator:
         self._guesses: deque[tuple[float, str]] = deque()
         # One guess at a time, whose memory and processor time are strangers'; and never behind tools that hang.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="motamot-operator")
-        self._devices = hashlib.sha256(b"motamot device\0" + key.encode()).digest()
+        self._devices = Signer(hashlib.sha256(b"motamot device\0" + key.encode()).digest())
 
     @property
     def is_set(self) -> bool:
@@ -130,8 +131,8 @@ class Operator:
 
     async def check(self, request: Request) -> None:
         """For tools: the key as a Bearer. Raises: Refused (401), LimitExceeded (429)."""
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not self.is_set or not await self.holds(request, given.strip()):
+        given = guards.bearer(request)
+        if given is None or not self.is_set or not await self.holds(request, given):
             raise guards.no_key()
 
     async def holds(self, request: Request, key: str, device: str = "") -> bool:
@@ -139,7 +140,7 @@ class Operator:
 
         Raises: LimitExceeded where too many wrong ones came: then not even the right one is looked at.
         """
-        known = device if self._is_ours(device) else ""
+        known = device if self._devices.is_ours(device) else ""
         guess = (self._now(), f"device:{known}" if known else f"address:{guards.client_address(request)}")
         self._admit(guess, known=bool(known))
         right = await asyncio.get_running_loop().run_in_executor(self._thread, self._key.matches, key)
@@ -171,12 +172,4 @@ class Operator:
 
     def device(self) -> str:
         """A new value of the cookie `DEVICE`; it means something for as long as the key is the same."""
-        name = secrets.token_urlsafe(16)
-        return f"{name}.{self._signed(name)}"
-
-    def _is_ours(self, device: str) -> bool:
-        name, _, signed = device.partition(".")
-        return bool(name) and hmac.compare_digest(signed.encode(), self._signed(name).encode())
-
-    def _signed(self, name: str) -> str:
-        return _to_text(hmac.digest(self._devices, name.encode("utf-8", "replace"), "sha256"))
+        return self._devices.token()

@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 
+from motamot.server import guards
+from motamot.server.cookies import cookies, is_https
 from motamot.server.refusals import Refused
 
 __all__ = ["COOKIE", "Identify", "Visitor", "has_cookie", "new_visitor", "visitor_of"]
@@ -47,16 +49,15 @@ async def visitor_of(request: Request, identify: Identify | None = None) -> Visi
         if not user:
             raise Refused("sign in first", status=401, code="unauthorized")
         return Visitor(user)  # tools and answers of the host's own look up what is theirs by it
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        if not _SECRET.fullmatch(token.strip()):
+    if (token := guards.bearer(request)) is not None:
+        if not _SECRET.fullmatch(token):
             raise Refused(
                 "the Bearer must be the visitor's secret: 22 to 128 of A-Z, a-z, 0-9, - and _",
                 status=401,
                 code="unauthorized",
                 headers={"WWW-Authenticate": "Bearer"},
             )
-        return Visitor(_hash(token.strip()))
+        return Visitor(_hash(token))
     if (secret := _cookie(request)) is not None:
         return Visitor(_hash(secret))
     return new_visitor(request)
@@ -68,29 +69,20 @@ def has_cookie(request: Request) -> bool:
 
 
 def _cookie(request: Request) -> str | None:
-    """The secret in the cookie; of several the first, which browsers send for the nearest path (RFC 6265, 5.4)."""
-    wanted = _HOST_COOKIE if _is_https(request) else COOKIE
-    for header in request.headers.getlist("cookie"):
-        for pair in header.split(";"):
-            name, _, value = pair.strip().partition("=")
-            if name == wanted and _SECRET.fullmatch(value):
-                return value
-    return None
+    """The secret in the cookie; of several the first."""
+    wanted = _HOST_COOKIE if is_https(request) else COOKIE
+    return next((value for value in cookies(request, wanted) if _SECRET.fullmatch(value)), None)
 
 
 def new_visitor(request: Request) -> Visitor:
     """A visitor nobody has seen, with the cookie that makes them known: HttpOnly, and never sent cross-site."""
     secret = secrets.token_urlsafe(32)
-    if _is_https(request):  # the prefix asks for the whole host as path, wherever the chat is mounted
+    if is_https(request):  # the prefix asks for the whole host as path, wherever the chat is mounted
         name, path, secure = _HOST_COOKIE, "/", "; Secure"
     else:
         name, path, secure = COOKIE, quote(request.scope.get("root_path") or "/"), ""  # a stranger may have written it
     cookie = f"{name}={secret}; Max-Age={_YEAR}; Path={path}; HttpOnly; SameSite=Lax{secure}"
     return Visitor(_hash(secret), ((b"set-cookie", cookie.encode("latin-1")),))
-
-
-def _is_https(request: Request) -> bool:
-    return request.scope.get("scheme") == "https"
 
 
 def _hash(secret: str) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 
 from motamot.errors import InvalidRequest, NotFound, StoreError
 from motamot.server.dashboard.filters import Wanted, search_form, wanted
-from motamot.server.dashboard.marks import cost_of, marks_of, outcome_of, tokens_of
+from motamot.server.dashboard.marks import cost_of, end_of, outcome_of, tokens_of
 from motamot.server.dashboard.markup import Child, Html, bdi, el, join, written
 from motamot.server.dashboard.visit import Page, Visit
 from motamot.store.records import ConversationRow, ExchangeRow
@@ -82,8 +82,7 @@ def listing(visit: Visit, caption: str, rows: Sequence[Listed]) -> Html:
                 el("a", visit.moment(row.started_at), href=visit.to(f"exchanges/{row.exchange}")),
                 [question, el("div", bdi(row.answer, 120), class_="soft") if row.answer else None],
                 [
-                    outcome_of(visit, row.outcome, row.code, row.by),
-                    [" ", marks_of(visit, row.marks)] if row.marks else None,
+                    end_of(visit, row),
                     [" ", el("span", words.odd, class_="mark bad", title=words.odd_title)] if row.odd else None,
                 ],
                 tokens_of(visit, row.prompt_tokens, row.completion_tokens, row.source),
@@ -133,11 +132,6 @@ def _said(visit: Visit, row: ExchangeRow) -> Html:
         return el("section", heading, el("p", outcome_of(visit, row.outcome, row.code, row.by)))
     question = el("div", *written(row.question, _TEXT_CHARACTERS), class_="text asked", dir="auto")
     answer = el("div", *written(row.shown, _TEXT_CHARACTERS), class_="text", dir="auto") if row.shown else None
-    end = el(
-        "p",
-        outcome_of(visit, row.outcome, row.code, row.by),
-        [" ", marks_of(visit, row.marks)] if row.marks else None,
-    )
     return el(
         "section",
         heading,
@@ -145,5 +139,5 @@ def _said(visit: Visit, row: ExchangeRow) -> Html:
         question,
         el("h3", words.answer, class_="unseen"),
         answer,
-        end,
+        el("p", end_of(visit, row)),
     )

@@ -24,10 +24,10 @@ from motamot.answer import (
 )
 from motamot.errors import NotFound
 from motamot.server.dashboard.charts import moments
-from motamot.server.dashboard.marks import cost_of, marks_of, outcome_of, tokens_of
+from motamot.server.dashboard.marks import cost_of, end_of, marks_of, outcome_of, tokens_of
 from motamot.server.dashboard.markup import Child, Html, bdi, el, join, written
 from motamot.server.dashboard.texts import beside
-from motamot.server.dashboard.visit import SAFE, Page, Visit
+from motamot.server.dashboard.visit import Page, Visit, attachment
 from motamot.server.tapes import tape_of
 from motamot.store.records import CompletionRow
 from motamot.store.views import Detail
@@ -40,19 +40,19 @@ _ROWS = 1_000  # events on a page, pieces of text in a row counted as one
 
 async def page(visit: Visit) -> Callable[[], Page]:
     """GET /dashboard/exchanges/{id}."""
+    return partial(_page, visit, await _wanted(visit))
+
+
+async def _wanted(visit: Visit) -> Detail:
     found = await visit.site.exchanges.store.detail(visit.request.path_params["exchange"])
     if found is None:
         raise NotFound(visit.words.no_exchange)
-    return partial(_page, visit, found)
+    return found
 
 
 def _page(visit: Visit, found: Detail) -> Page:
     words, row = visit.words, found.row
-    end: Child = [
-        outcome_of(visit, row.outcome, row.code, row.by),
-        [" ", marks_of(visit, row.marks)] if row.marks else None,
-        [el("br"), bdi(row.message)] if row.message else None,
-    ]
+    end: Child = [end_of(visit, row), [el("br"), bdi(row.message)] if row.message else None]
     if row.question is None:
         said: Child = el("p", words.removed, class_="notice note")
     else:
@@ -290,15 +290,11 @@ def _completion(visit: Visit, found: Detail, one: CompletionRow) -> list[Child]:
 
 async def tape(visit: Visit) -> Callable[[], Response]:
     """GET /dashboard/exchanges/{id}/tape: the wire of its native stream, made again from the books."""
-    found = await visit.site.exchanges.store.detail(visit.request.path_params["exchange"])
-    if found is None:
-        raise NotFound(visit.words.no_exchange)
-    return partial(_tape, found)
+    return partial(_tape, await _wanted(visit))
 
 
 def _tape(found: Detail) -> Response:
-    name = f"motamot-{found.row.id}.tape"
-    headers = {**SAFE, "Content-Disposition": f'attachment; filename="{name}"'}
+    headers = attachment(f"motamot-{found.row.id}.tape")
     return Response(dumps(tape_of(found)), headers=headers, media_type="application/jsonl")
 
 
@@ -308,7 +304,7 @@ def _tape(found: Detail) -> Response:
 async def stop(visit: Visit) -> Page:
     """POST /dashboard/exchanges/{id}/stop: end an answer, as the operator."""
     words = visit.words
-    visit.check_token(await visit.fields())
+    await visit.fields()  # its token
     wanted = visit.request.path_params["exchange"]
     exchange = next((one for one in visit.site.exchanges.running if one.id == wanted), None)
     if exchange is not None and exchange.started:

@@ -12,7 +12,7 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from motamot.server.dashboard.filters import wanted
-from motamot.server.dashboard.visit import SAFE, Visit
+from motamot.server.dashboard.visit import Visit, attachment
 from motamot.server.dashboard.words import moment_of
 from motamot.store.views import Listed
 
@@ -156,5 +156,4 @@ def download(pieces: AsyncIterator[str], name: str, media_type: str) -> Response
                 held, size = [], 0
         yield "".join(held).encode("utf-8", "replace")
 
-    headers = {**SAFE, "Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(gathered(), headers=headers, media_type=media_type)
+    return StreamingResponse(gathered(), headers=attachment(name), media_type=media_type)

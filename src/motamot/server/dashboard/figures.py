@@ -10,10 +10,11 @@ from functools import partial
 from typing import TypeVar
 
 from motamot.server.dashboard.charts import Series, bars, lines
-from motamot.server.dashboard.filters import DAY, OUTCOMES, choice, day_of, entry
+from motamot.server.dashboard.filters import OUTCOMES, choice, day_of, entry
 from motamot.server.dashboard.markup import Child, Html, bdi, el, join
 from motamot.server.dashboard.visit import Page, Visit
 from motamot.server.dashboard.words import Words
+from motamot.store.days import DAY
 from motamot.store.views import Day, Facets, Spread
 
 __all__ = ["Total", "outcome_list", "page", "total_of"]
@@ -119,8 +120,8 @@ def _form(visit: Visit, facets: Facets, first: str, last: str, assistant: str, m
         "form",
         entry("from", words.from_day, first, type="date"),
         entry("to", words.to_day, last, type="date"),
-        choice("assistant", words.assistant, assistant, [(one, one) for one in facets.assistants], words.any),
-        choice("model", words.model, model, [(one, one) for one in facets.models], words.any),
+        choice("assistant", words.assistant, assistant, facets.assistants, words.any),
+        choice("model", words.model, model, facets.models, words.any),
         el("div", el("button", words.show), class_="actions"),
         class_="card filters",
         method="get",

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from motamot.answer import Outcome
 from motamot.server.dashboard.markup import Child, Html, bdi, el
 from motamot.server.dashboard.visit import Visit
+from motamot.store.days import DAY
 from motamot.store.views import RUNNING, Facets, Filter
 
-__all__ = ["DAY", "OUTCOMES", "Wanted", "choice", "day_of", "entry", "search_form", "wanted"]
+__all__ = ["OUTCOMES", "Wanted", "choice", "day_of", "entry", "search_form", "wanted"]
 
-DAY = 86_400
 _MORE = ("outcome", "assistant", "model", "from", "to", "cost_from", "cost_to")
 
 OUTCOMES = (*(str(outcome) for outcome in Outcome), RUNNING)
@@ -103,11 +104,13 @@ def entry(name: str, label: str, value: str, **attributes: str | bool | None) ->
     return el("div", el("label", label, for_=f"f-{name}"), field)
 
 
-def choice(name: str, label: str, value: str, options: list[tuple[str, str]], anything: str) -> Html:
-    """A choice of one or anything. options: value and words of each; the one that is chosen is there in any case."""
-    if value and value not in (of for of, _ in options):
-        options = [*options, (value, value)]
-    made = [el("option", shown, value=of, selected=of == value) for of, shown in (("", anything), *options)]
+def choice(
+    name: str, label: str, value: str, options: Sequence[str], anything: str, told: Mapping[str, str] | None = None
+) -> Html:
+    """A choice of one or anything. options: the one that is chosen is there in any case. told: words for them."""
+    told = {"": anything, **(told or {})}
+    offered = dict.fromkeys(("", *options, value))
+    made = [el("option", told.get(one, one), value=one, selected=one == value) for one in offered]
     return el("div", el("label", label, for_=f"f-{name}"), el("select", made, id=f"f-{name}", name=name))
 
 
@@ -128,15 +131,14 @@ def search_form(visit: Visit, found: Wanted, facets: Facets) -> Html:
             before, _, after = told.partition("{}")
             hidden = el("input", type="hidden", name=name, value=of(name))
             kept.append(el("p", before, bdi(of(name)), after, hidden, class_="help"))
-    outcomes = [(outcome, words.outcome_words[outcome]) for outcome in OUTCOMES]
     more = el(
         "details",
         el("summary", words.more_filters),
         el(
             "div",
-            choice("outcome", words.outcome, of("outcome"), outcomes, words.any),
-            choice("assistant", words.assistant, of("assistant"), [(one, one) for one in facets.assistants], words.any),
-            choice("model", words.model, of("model"), [(one, one) for one in facets.models], words.any),
+            choice("outcome", words.outcome, of("outcome"), OUTCOMES, words.any, words.outcome_words),
+            choice("assistant", words.assistant, of("assistant"), facets.assistants, words.any),
+            choice("model", words.model, of("model"), facets.models, words.any),
             entry("from", words.from_day, of("from"), type="date"),
             entry("to", words.to_day, of("to"), type="date"),
             entry("cost_from", words.cost_from, of("cost_from"), inputmode="decimal", size="8"),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from motamot.answer import Source
-from motamot.server.dashboard.markup import Html, bdi, el, join
+from motamot.server.dashboard.markup import Child, Html, bdi, el, join
 from motamot.server.dashboard.visit import Visit
-from motamot.store.views import RUNNING
+from motamot.store.records import ExchangeRow
+from motamot.store.views import RUNNING, Listed
 
-__all__ = ["cost_of", "marks_of", "outcome_of", "tokens_of"]
+__all__ = ["cost_of", "end_of", "marks_of", "outcome_of", "tokens_of"]
 
 _KINDS = {"complete": "good", "failed": "bad", "interrupted": "bad", RUNNING: ""}
 
@@ -26,6 +27,12 @@ def outcome_of(visit: Visit, outcome: str | None, code: str | None, by: str | No
 def marks_of(visit: Visit, marks: tuple[str, ...]) -> list[Html]:
     """What an answer is marked with."""
     return [el("span", bdi(visit.words.mark_words.get(mark, mark)), class_="mark note") for mark in marks]
+
+
+def end_of(visit: Visit, row: ExchangeRow | Listed) -> list[Child]:
+    """How an exchange ended, and what its answer is marked with."""
+    marks: Child = [" ", marks_of(visit, row.marks)] if row.marks else None
+    return [outcome_of(visit, row.outcome, row.code, row.by), marks]
 
 
 def tokens_of(

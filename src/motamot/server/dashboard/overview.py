@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from motamot.server.dashboard.conversations import listing
 from motamot.server.dashboard.figures import Total, outcome_list, total_of
-from motamot.server.dashboard.filters import DAY
 from motamot.server.dashboard.markup import Child, Html, bdi, el, join
 from motamot.server.dashboard.visit import Page, Visit
+from motamot.store.days import DAY
 from motamot.store.reading import Spent
 from motamot.store.views import RUNNING, Filter, Listed
 

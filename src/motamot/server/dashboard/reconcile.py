@@ -8,9 +8,10 @@ from decimal import Decimal
 from functools import partial
 
 from motamot.errors import InvalidRequest
-from motamot.server.dashboard.filters import DAY, choice, entry
+from motamot.server.dashboard.filters import choice, entry
 from motamot.server.dashboard.markup import Child, Html, bdi, el, join
 from motamot.server.dashboard.visit import Page, Visit
+from motamot.store.days import DAY
 from motamot.store.reconcile import COLUMNS, Account, Difference, Usages, differences, read_usage
 from motamot.store.views import Day, Facets
 
@@ -27,7 +28,6 @@ async def page(visit: Visit) -> Page | Callable[[], Page]:
     if visit.request.method != "POST":
         return Page(words.reconcile, _form(visit, facets, {}), now="reconcile")
     fields, data = await visit.upload()
-    visit.check_token(fields)
     columns = {name: column for name in COLUMNS if (column := fields.get(f"column_{name}", "").strip())}
     if not data.strip():
         return _refused(visit, facets, fields, words.choose_file)
@@ -57,13 +57,12 @@ def _form(visit: Visit, facets: Facets, fields: Mapping[str, str]) -> Html:
         for name in COLUMNS
     ]
     file = el("input", id="f-file", name="file", type="file", accept=".csv,text/csv", aria_describedby="about-file")
-    assistants = [(one, one) for one in facets.assistants]
     return visit.form(
         "reconcile",
         el("p", words.reconcile_help),
         el("div", el("label", words.file, for_="f-file"), file),
         el("p", words.at_most.format(words.count(visit.site.limits.body_bytes)), class_="help", id="about-file"),
-        choice("assistant", words.assistant, fields.get("assistant", ""), assistants, words.any),
+        choice("assistant", words.assistant, fields.get("assistant", ""), facets.assistants, words.any),
         el(
             "details",
             el("summary", words.columns),

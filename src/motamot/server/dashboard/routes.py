@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -22,6 +19,7 @@ from motamot.server.dashboard.markup import el, join
 from motamot.server.dashboard.sessions import Sessions
 from motamot.server.dashboard.visit import SAFE, Page, Visit, cookie_of, set_cookie
 from motamot.server.operator import DEVICE
+from motamot.server.shipped import shipped
 from motamot.server.site import answered
 
 if TYPE_CHECKING:
@@ -38,6 +36,7 @@ Handler = Callable[[Visit], Awaitable[Made | Response]]
 _SESSION = "motamot_operator"
 _LANGUAGE = "motamot_language"
 _YEAR = 365 * 24 * 3600
+_OF_FILES = {"Cross-Origin-Resource-Policy": "same-origin"}
 
 
 def routes(site: Site) -> list[Route]:
@@ -124,7 +123,7 @@ class _Desk:
         """
         if visit.request.method != "POST":
             return _sign_in_form(visit, visit.query.get("back", ""))
-        fields = await visit.fields()
+        fields = await visit.fields(of_session=False)
         request, back = visit.request, fields.get("back", "")
         device = cookie_of(request, DEVICE)
         if not await visit.site.operator.holds(request, fields.get("key", "").strip(), device):
@@ -142,7 +141,7 @@ class _Desk:
 
     async def sign_out(self, visit: Visit) -> Response:
         """POST /dashboard/sign-out."""
-        visit.check_token(await visit.fields())
+        await visit.fields()  # its token
         self._sessions.close(cookie_of(visit.request, _SESSION))
         response = _redirect(visit.to("sign-in", out="1"))
         set_cookie(visit.request, response, _SESSION, "")
@@ -198,28 +197,8 @@ def _redirect(address: str) -> Response:
 
 
 async def _css(_site: Site, request: Request) -> Response:
-    return _file(request, ("dashboard", "dashboard.css"), "text/css; charset=utf-8")
+    return shipped(request, "dashboard/dashboard.css", "text/css; charset=utf-8", _OF_FILES)
 
 
 async def _icon(_site: Site, request: Request) -> Response:
-    return _file(request, ("page", "icon.svg"), "image/svg+xml")
-
-
-def _file(request: Request, place: Sequence[str], kind: str) -> Response:
-    """One of our files; asked for again, 304 while it is the same."""
-    content, tag = _content(*place)
-    headers = {
-        "X-Content-Type-Options": "nosniff",
-        "Cross-Origin-Resource-Policy": "same-origin",
-        "Cache-Control": "no-cache",
-        "ETag": tag,
-    }
-    if tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    return Response(content, headers={**headers, "Content-Type": kind})
-
-
-@cache
-def _content(*place: str) -> tuple[bytes, str]:
-    content = files("motamot.server").joinpath(*place).read_bytes()
-    return content, f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    return shipped(request, "page/icon.svg", "image/svg+xml", _OF_FILES)

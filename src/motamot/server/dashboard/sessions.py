@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from motamot.limits import Limits
+from motamot.server.signing import Signer
 
 __all__ = ["Session", "Sessions"]
 
 
 @dataclass(slots=True)
 class Session:
-    """One browser's. Its forms carry a token of its own, another one on each page."""
+    """One browser's. forms: its own tokens, another one in each form: a compressed page gives none away (BREACH)."""
 
     began: float
     used: float
-    _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-
-    def token(self) -> str:
-        """For a form. Never twice the same, so that a compressed page does not give it away (BREACH)."""
-        once = secrets.token_hex(16)
-        return f"{once}.{self._signed(once)}"
-
-    def is_ours(self, token: str) -> bool:
-        """Whether a form was made for this session."""
-        once, _, signed = token.partition(".")
-        return hmac.compare_digest(signed.encode("utf-8", "replace"), self._signed(once).encode())
-
-    def _signed(self, once: str) -> str:
-        return hmac.digest(self._secret, once.encode("utf-8", "replace"), "sha256").hex()
+    forms: Signer = field(default_factory=lambda: Signer(secrets.token_bytes(32)), repr=False)
 
 
 class Sessions:

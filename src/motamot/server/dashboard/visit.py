@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from motamot.errors import InvalidRequest
 from motamot.server import guards
+from motamot.server.cookies import cookies, is_https
 from motamot.server.dashboard.forms import fields_of, parts_of
 from motamot.server.dashboard.markup import Child, Html, el, join
 from motamot.server.dashboard.sessions import Session
@@ -25,7 +26,7 @@ from motamot.server.refusals import Refused
 if TYPE_CHECKING:
     from motamot.server.site import Site
 
-__all__ = ["POLICY", "SAFE", "Page", "Visit", "cookie_of", "is_https", "set_cookie"]
+__all__ = ["POLICY", "SAFE", "Page", "Visit", "attachment", "cookie_of", "set_cookie"]
 
 POLICY = "; ".join(
     [
@@ -125,41 +126,50 @@ class Visit:
 
     def form(self, path: str, *children: Child, **attributes: str | None) -> Html:
         """A form that is posted, with the token that shows it was made for this session."""
-        token = self.session.token() if self.session is not None else None
+        token = self.session.forms.token() if self.session is not None else None
         hidden = el("input", type="hidden", name="token", value=token) if token else None
         return el("form", hidden, *children, method="post", action=self.to(path), **attributes)
 
-    async def fields(self) -> dict[str, str]:
-        """The fields of a form that was posted. Raises: InvalidRequest, and what `guards.body` raises."""
+    async def fields(self, *, of_session: bool = True) -> dict[str, str]:
+        """The fields of a form that was posted.
+
+        of_session: whether it must have been made for this session.
+        Raises:     InvalidRequest, Refused (403), and what `guards.body` raises.
+        """
         kind = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != _FORM:
             raise InvalidRequest(f"a form is to be sent as {_FORM}")
-        return fields_of(await guards.body(self.request, self.site.limits))
+        fields = fields_of(await guards.body(self.request, self.site.limits))
+        if of_session:
+            self._check_token(fields)
+        return fields
 
     async def upload(self) -> tuple[dict[str, str], bytes]:
         """The fields of a form that was posted with a file, and the file. Raises: as `fields`."""
         kind = self.request.headers.get("content-type", "")[:200]
-        return parts_of(kind, await guards.body(self.request, self.site.limits))
+        fields, file = parts_of(kind, await guards.body(self.request, self.site.limits))
+        self._check_token(fields)
+        return fields, file
 
     async def aside(self, function: Callable[..., T], *given: Any) -> T:
         """Call a function that takes its time in the dashboard's own thread: no stream waits for it."""
         return await asyncio.get_running_loop().run_in_executor(self.thread, function, *given)
 
-    def check_token(self, fields: Mapping[str, str]) -> None:
+    def _check_token(self, fields: Mapping[str, str]) -> None:
         """Raises: Refused (403) for a form that was not made for this session."""
-        if self.session is None or not self.session.is_ours(fields.get("token", "")):
+        if self.session is None or not self.session.forms.is_ours(fields.get("token", "")):
             raise Refused(self.words.form_old, status=403, code="forbidden")
 
     def moment(self, at: float) -> Html:
         """A time, for people and for programs."""
         return el("time", self.words.moment(at), datetime=moment_of(at).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
-    def table(self, caption: str, heads: list[str], rows: list[list[Child]], *, seen: bool = False) -> Html:
-        """A table with a caption (`seen`, or for those who hear it), that scrolls within itself where it is wide."""
+    def table(self, caption: str, heads: list[str], rows: list[list[Child]]) -> Html:
+        """A table with a caption for those who hear it, that scrolls within itself where it is wide."""
         body = [el("tr", [el("td", cell) for cell in row]) for row in rows]
         table = el(
             "table",
-            el("caption", caption, class_=None if seen else "unseen"),
+            el("caption", caption, class_="unseen"),
             el("thead", el("tr", [el("th", head, scope="col") for head in heads])),
             el("tbody", body),
         )
@@ -200,13 +210,8 @@ class Visit:
     def _header(self, page: Page) -> Html:
         words = self.words
         back = self.here if self.request.method in ("GET", "HEAD") else ""
-        other = el(
-            "a",
-            words.other,
-            href=self.to("language", to="fr" if words.language == "en" else "en", back=back),
-            lang="fr" if words.language == "en" else "en",
-            hreflang="fr" if words.language == "en" else "en",
-        )
+        code = "fr" if words.language == "en" else "en"
+        other = el("a", words.other, href=self.to("language", to=code, back=back), lang=code, hreflang=code)
         brand = el("span", "motamot", class_="brand")
         if self.session is None:
             return el("header", brand, el("div", other, class_="own"))
@@ -235,20 +240,15 @@ class Visit:
         return self.response(Page(self.words.error, content, status=status, headers=headers))
 
 
-def is_https(request: Request) -> bool:
-    """Whether the browser came by https, as far as the proxies that are believed say."""
-    return request.scope.get("scheme") == "https"
+def attachment(name: str) -> dict[str, str]:
+    """The headers of a file that is saved under this name."""
+    return {**SAFE, "Content-Disposition": f'attachment; filename="{name}"'}
 
 
 def cookie_of(request: Request, name: str) -> str:
     """A cookie's value, of several the first; over https that with the prefix which a sibling over http can't set."""
     wanted = f"__Secure-{name}" if is_https(request) else name
-    for header in request.headers.getlist("cookie"):
-        for pair in header.split(";"):
-            key, _, value = pair.strip().partition("=")
-            if key == wanted and value:
-                return value[:200]
-    return ""
+    return next((value[:200] for value in cookies(request, wanted) if value), "")
 
 
 def set_cookie(request: Request, response: Response, name: str, value: str, seconds: int | None = None) -> None:

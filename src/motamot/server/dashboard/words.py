@@ -14,13 +14,11 @@ class Words:
     """The words of one language. Those with braces are filled in by `str.format`."""
 
     language: str
-    name: str
     other: str  # how the link to the other language is called, in that language
     thousands: str
     decimal: str
 
     # Everywhere
-    dashboard: str
     to_content: str
     pages: str
     overview: str
@@ -32,7 +30,6 @@ class Words:
     nothing: str
     none: str
     unknown: str
-    yes: str
     more: str
     error: str
     back: str
@@ -132,7 +129,6 @@ class Words:
     not_sent: str
     otherwise: str
     empty: str
-    by: str
     why: str
     detail: str
     marks: str
@@ -143,8 +139,6 @@ class Words:
     routed: str
     tool_called: str
     tool_returned: str
-    arguments: str
-    result: str
     status: str
     text: str
     omitted: str
@@ -157,7 +151,6 @@ class Words:
     after: str
     event: str
     number: str
-    events: str
     not_numbered: str
     attempt: str
     finish: str

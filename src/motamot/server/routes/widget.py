@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from motamot.server import guards
+from motamot.server.shipped import shipped
 from motamot.server.site import answered
 from motamot.server.visitors import visitor_of
 
@@ -25,32 +22,23 @@ if TYPE_CHECKING:
 __all__ = ["routes", "title"]
 
 _FRESH_SECONDS = 60  # how long a browser need not ask again who answers
-_FILES = {  # path: the file, its type
-    "/widget.js": ("widget/widget.js", "text/javascript; charset=utf-8"),
-    "/widget.mjs": ("widget/motamot.mjs", "text/javascript; charset=utf-8"),
-    "/icon.svg": ("page/icon.svg", "image/svg+xml"),
-}
+_FILES = (  # path, the file, its type
+    ("/widget.js", "widget/widget.js", "text/javascript; charset=utf-8"),
+    ("/widget.mjs", "widget/motamot.mjs", "text/javascript; charset=utf-8"),
+    ("/icon.svg", "page/icon.svg", "image/svg+xml"),
+)
 _HEADERS = {
-    "X-Content-Type-Options": "nosniff",
     # Pages of any site may show the chat: whom it answers is decided where it is asked.
     "Cross-Origin-Resource-Policy": "cross-origin",
     "Access-Control-Allow-Origin": "*",  # a module is always read across origins, a script where it has `integrity`
-    "Cache-Control": "no-cache",  # kept, and asked for again: 304 while it is the same
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    content: bytes
-    kind: str
-    tag: str
 
 
 def routes(site: Site) -> list[Route]:
     """The widget's files, relative to wherever the site is mounted, and what it asks first."""
     return [
         Route("/api/widget", answered(introduction, site), methods=["GET"]),
-        *(Route(path, answered(_file(path), site), methods=["GET"]) for path in _FILES),
+        *(Route(path, answered(_file(place, kind), site), methods=["GET"]) for path, place, kind in _FILES),
     ]
 
 
@@ -61,7 +49,8 @@ async def introduction(site: Site, request: Request) -> Response:
     the visitor is new: a first question that is posted again, because its answer was lost, then comes from the same.
     """
     guards.check_origin(request, site.origins)
-    own = not guards.cors(request, site.origins).get("Access-Control-Allow-Origin")
+    cors = guards.cors(request, site.origins)
+    own = "Access-Control-Allow-Origin" not in cors
     origin = request.headers.get("origin", "")
     told = {
         "assistants": [
@@ -76,7 +65,7 @@ async def introduction(site: Site, request: Request) -> Response:
         "X-Content-Type-Options": "nosniff",
         "Cache-Control": f"private, max-age={_FRESH_SECONDS}",
         "Vary": "Origin",
-        **guards.cors(request, site.origins),
+        **cors,
     }
     response = Response(msgspec.json.encode(told), headers=headers, media_type="application/json")
     if own and site.identify is None and "authorization" not in request.headers:
@@ -89,20 +78,8 @@ def title(assistant: Assistant) -> str:
     return "motamot" if assistant.name == "default" else assistant.name
 
 
-def _file(path: str) -> Callable[[Site, Request], Awaitable[Response]]:
+def _file(place: str, kind: str) -> Callable[[Site, Request], Awaitable[Response]]:
     async def file(_site: Site, request: Request) -> Response:
-        found = _read(path)
-        headers = {**_HEADERS, "ETag": found.tag}
-        if found.tag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
-        return Response(found.content, headers={**headers, "Content-Type": found.kind})
+        return shipped(request, place, kind, _HEADERS)
 
     return file
-
-
-@cache
-def _read(path: str) -> _File:
-    """A file, read once. Names of strangers never reach the disk."""
-    name, kind = _FILES[path]
-    content = files("motamot.server").joinpath(name).read_bytes()
-    return _File(content, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
